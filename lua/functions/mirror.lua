@@ -1,0 +1,14 @@
+-- hf_mirror: the node's copy of each delivery is durable.
+-- KEYS   1 tag
+-- ARGV   host node incarnation, then items of: delivery epoch
+-- REPLY  log_id, results [[id, ok, epoch, state | code, owner]...]
+-- ERRORS STORE_UNKNOWN INVALID_ARGUMENT NOT_JOINED SUPERSEDED LEFT
+-- STATES claimed -> mirrored
+do
+  hf.register('hf_mirror', { 'allow-oom' }, function(keys, argv)
+    return hf.on_items(keys, argv, 'mirror', 2, function(ctx, node, item)
+      local delivery, epoch = item[1], hf.integer(item[2], 'epoch')
+      return function() return hf.mirror(ctx, node, hf.delivery_id(delivery), epoch) end
+    end)
+  end)
+end

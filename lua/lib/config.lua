@@ -1,0 +1,36 @@
+-- The tunables: read at every call that needs one, so a change by `HSET <tag>:config` works at once.
+-- src/contract/settings.ts holds the same table and a test compares them.
+
+hf.settings = {
+  heartbeat_ms = { default = 2000, least = 50 },
+  inline_fan_out = { default = 128, least = 1 },
+  log_length = { default = 100000, least = 1000 },
+  max_claim_bytes = { default = 16777216, least = 1024 },
+  max_payload_bytes = { default = 1048576, least = 1 },
+  max_recipients = { default = 10000, least = 1 },
+  max_redrive = { default = 10, least = 1 },
+  max_result_bytes = { default = 262144, least = 256 },
+  max_takeovers = { default = 5, least = 1 },
+  open_hosts = { default = 1, least = 0 },
+  recovery_age_ms = { default = 60000, least = 0 },
+  report_deadline_ms = { default = 900000, least = 100 },
+  retention_ms = { default = 604800000, least = 1000 },
+  stale_after_ms = { default = 10000, least = 100 },
+}
+
+-- The live value of a setting; a bad one is remembered in ctx.bad_settings and the default used.
+function hf.setting(ctx, name)
+  local known = hf.settings[name]
+  if not ctx.config then
+    ctx.config = {}
+    local fields = redis.call('HGETALL', hf.key.config(ctx.tag))
+    for at = 1, #fields, 2 do ctx.config[fields[at]] = fields[at + 1] end
+  end
+  local text = ctx.config[name]
+  if text == nil then return known.default end
+  local number = tonumber(text)
+  if number and number % 1 == 0 and number >= known.least and number <= 9007199254740991 then return number end
+  ctx.bad_settings = ctx.bad_settings or {}
+  ctx.bad_settings[#ctx.bad_settings + 1] = name
+  return known.default
+end

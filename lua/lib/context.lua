@@ -1,0 +1,159 @@
+-- What every call shares: identity check, one reading of the clock, and the index changes it collects.
+
+local SCHEMA = '1'
+
+-- Registers a function. Refusals become error replies; anything else is a fault and is passed on.
+function hf.register(name, flags, handler)
+  redis.register_function({
+    function_name = name,
+    flags = flags,
+    callback = function(keys, argv)
+      local answered, reply = pcall(handler, keys, argv)
+      if answered then return reply end
+      if type(reply) == 'table' and reply.refusal then return redis.error_reply(reply.refusal) end
+      error(reply)
+    end,
+  })
+end
+
+function hf.now_ms()
+  local time = redis.call('TIME')
+  return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+
+local function check_tag(keys)
+  local tag = keys[1]
+  if #keys ~= 1 or not string.find(tag, '^{[a-z0-9._-]+}$') then
+    hf.refuse('INVALID_ARGUMENT', 'exactly one key is passed: the hub tag, such as {hf}')
+  end
+  return tag
+end
+
+-- Opens a call on an existing record: refuses STORE_UNKNOWN where there is none.
+function hf.open(keys)
+  local tag = check_tag(keys)
+  local identity = redis.call('HMGET', hf.key.identity(tag), 'store_id', 'schema', 'generation')
+  if not identity[1] or not identity[3] then
+    hf.refuse('STORE_UNKNOWN', 'there is no record under ' .. tag .. '; holdfast init makes one')
+  end
+  if identity[2] ~= SCHEMA then
+    hf.refuse('SCHEMA_UNSUPPORTED', 'the record has schema ' .. tostring(identity[2]) .. ', these functions know ' .. SCHEMA)
+  end
+  return {
+    tag = tag,
+    now = hf.now_ms(),
+    store_id = identity[1],
+    generation = tonumber(identity[3]),
+    counts = {},
+    moves = {},
+    leaving = {},
+    awaiting_add = {},
+    awaiting_remove = {},
+    settled_messages = {},
+  }
+end
+
+function hf.check_tag(keys) return check_tag(keys) end
+hf.schema = SCHEMA
+
+-- Epochs only grow and are never reused, not even after history was lost.
+function hf.next_epoch(ctx, epoch)
+  return math.max(epoch + 1, ctx.generation * 1000000)
+end
+
+function hf.count(ctx, state, by)
+  ctx.counts[state] = (ctx.counts[state] or 0) + by
+end
+
+-- Notes one transition for the counts and for the call's log entry.
+function hf.note_move(ctx, id, from, to)
+  local name = from .. '>' .. to
+  local move = ctx.moves[name]
+  if not move then
+    move = { from = from, to = to, ids = {} }
+    ctx.moves[name] = move
+    ctx.moves[#ctx.moves + 1] = move
+  end
+  move.ids[#move.ids + 1] = id
+end
+
+local function add(lists, name, value)
+  local list = lists[name]
+  if not list then
+    list = {}
+    lists[name] = list
+  end
+  list[#list + 1] = value
+end
+
+-- An entry that leaves its stream and the pending list.
+function hf.leave_stream(ctx, host, entry)
+  add(ctx.leaving, host, entry)
+end
+
+function hf.await(ctx, host, id)
+  add(ctx.awaiting_add, host, ctx.now)
+  add(ctx.awaiting_add, host, id)
+end
+
+function hf.stop_awaiting(ctx, host, id)
+  add(ctx.awaiting_remove, host, id)
+end
+
+-- The last entry of the log, for calls that write none.
+function hf.last_log_id(ctx)
+  if ctx.log_id then return ctx.log_id end
+  local last = redis.call('XREVRANGE', hf.key.log(ctx.tag), '+', '-', 'COUNT', 1)
+  return last[1] and last[1][1] or '0-0'
+end
+
+-- Appends the call's one log entry: verb, actor, then ids/from/to for every kind of transition in it.
+function hf.write_log(ctx, verb, actor, extra)
+  local entry = { 'XADD', hf.key.log(ctx.tag), 'MAXLEN', '~', hf.setting(ctx, 'log_length'), '*', 'verb', verb, 'actor', actor }
+  for _, move in ipairs(ctx.moves) do
+    local at = #entry
+    entry[at + 1], entry[at + 2] = 'ids', table.concat(move.ids, ' ')
+    entry[at + 3], entry[at + 4] = 'from', move.from
+    entry[at + 5], entry[at + 6] = 'to', move.to
+  end
+  for _, word in ipairs(extra or {}) do entry[#entry + 1] = word end
+  ctx.log_id = redis.call(unpack(entry))
+  return ctx.log_id
+end
+
+local function apply_lists(lists, command, key_of, tag)
+  for host, values in pairs(lists) do
+    redis.call(command, key_of(tag, host), unpack(values))
+  end
+end
+
+-- Applies what the call collected, once per list, and writes the log entry when anything moved.
+function hf.finish(ctx, verb, actor, extra)
+  for host, entries in pairs(ctx.leaving) do
+    local stream = hf.key.stream(ctx.tag, host)
+    redis.call('XACK', stream, 'nodes', unpack(entries))
+    redis.call('XDEL', stream, unpack(entries))
+  end
+  apply_lists(ctx.awaiting_remove, 'ZREM', hf.key.awaiting, ctx.tag)
+  apply_lists(ctx.awaiting_add, 'ZADD', hf.key.awaiting, ctx.tag)
+  for state, by in pairs(ctx.counts) do
+    if by ~= 0 then redis.call('HINCRBY', hf.key.counts(ctx.tag), state, by) end
+  end
+  if #ctx.settled_messages > 0 then
+    redis.call('RPUSH', hf.key.settled(ctx.tag, math.floor(ctx.now / 86400000)), unpack(ctx.settled_messages))
+  end
+  if #ctx.moves > 0 or extra then hf.write_log(ctx, verb, actor, extra) end
+end
+
+-- Wakes the nodes of a host without a new entry in its stream.
+function hf.ring(ctx, host, why)
+  redis.call('XADD', hf.key.bell(ctx.tag, host), 'MAXLEN', 1, '*', 'why', why)
+end
+
+-- Refuses when a key that is about to be written holds another type.
+function hf.expect_type(key, type_name)
+  local found = redis.call('TYPE', key)['ok']
+  if found ~= 'none' and found ~= type_name then
+    hf.refuse('RECORD_DAMAGED', key .. ' is a ' .. found .. ', not a ' .. type_name)
+  end
+end

@@ -1,0 +1,126 @@
+-- Delivery rows and the ways they move. Callers have checked the transition; these write it.
+
+local ROW = {
+  'message', 'host', 'session', 'conversation', 'state', 'epoch', 'owner', 'incarnation', 'entry', 'attempts',
+  'attempt_status', 'takeovers', 'deliver_by', 'execute_by', 'parked_by', 'held_reason',
+}
+
+-- The fields of a row that decide, or nil when there is no such row.
+function hf.read_delivery(ctx, id)
+  local values = redis.call('HMGET', hf.key.delivery(ctx.tag, id), unpack(ROW))
+  if not values[5] then return nil end
+  local row = { id = id }
+  for at, name in ipairs(ROW) do row[name] = values[at] or nil end
+  row.epoch = tonumber(row.epoch)
+  row.incarnation = tonumber(row.incarnation)
+  row.attempts = tonumber(row.attempts) or 0
+  row.takeovers = tonumber(row.takeovers) or 0
+  row.deliver_by = tonumber(row.deliver_by)
+  row.execute_by = tonumber(row.execute_by)
+  return row
+end
+
+function hf.is_executing(row) return row.attempt_status == 'executing' end
+
+function hf.is_finished(row) return row.attempt_status == 'done' or row.attempt_status == 'terminal' end
+
+-- Writes fields of a row, and with `to` a transition, in one command.
+function hf.write_delivery(ctx, row, to, ...)
+  local from = row.state
+  redis.call('HSET', hf.key.delivery(ctx.tag, row.id), 'state', to, ...)
+  if from ~= to then
+    hf.count(ctx, from, -1)
+    hf.count(ctx, to, 1)
+  end
+  hf.note_move(ctx, row.id, from, to)
+  row.state = to
+end
+
+-- Takes a delivery out of whatever index its state keeps it in.
+function hf.unlist(ctx, row)
+  if row.state == 'queued' or row.state == 'claimed' or row.state == 'mirrored' then
+    hf.leave_stream(ctx, row.host, row.entry)
+  elseif row.state == 'delivered' then
+    hf.stop_awaiting(ctx, row.host, row.id)
+  elseif row.state == 'held' then
+    redis.call('ZREM', hf.key.held(ctx.tag), row.id)
+  elseif row.state == 'unknown' then
+    redis.call('ZREM', hf.key.unknown(ctx.tag), row.id)
+  end
+end
+
+-- Counts a settled delivery on its message; the last one starts the message's retention.
+function hf.settle_on_message(ctx, row)
+  local key = hf.key.message(ctx.tag, row.message)
+  local counted = redis.call('HMGET', key, 'recipients', 'settled')
+  local recipients = tonumber(counted[1])
+  if not recipients then return end
+  local settled = (tonumber(counted[2]) or 0) + 1
+  if settled >= recipients then
+    redis.call('HSET', key, 'settled', settled, 'settled_at', ctx.now)
+    ctx.settled_messages[#ctx.settled_messages + 1] = row.message
+  else
+    redis.call('HSET', key, 'settled', settled)
+  end
+end
+
+-- To the held queue, with the reason kept.
+function hf.hold_delivery(ctx, row, reason, actor)
+  hf.unlist(ctx, row)
+  hf.write_delivery(ctx, row, 'held', 'held_at', ctx.now, 'held_reason', reason, 'held_by', actor,
+    'epoch', hf.next_epoch(ctx, row.epoch))
+  redis.call('HDEL', hf.key.delivery(ctx.tag, row.id), 'owner', 'incarnation', 'parked_at', 'parked_by')
+  redis.call('ZADD', hf.key.held(ctx.tag), ctx.now, row.id)
+end
+
+-- To failed: no attempt was or will be made.
+function hf.fail_delivery(ctx, row, code, actor, detail)
+  hf.unlist(ctx, row)
+  hf.write_delivery(ctx, row, 'failed', 'failed_at', ctx.now, 'failed_code', code, 'failed_by', actor,
+    'failed_detail', detail or '')
+  hf.settle_on_message(ctx, row)
+end
+
+-- Back to the end of the host's queue, with a new epoch and no owner.
+function hf.requeue_delivery(ctx, row, actor, reason)
+  hf.unlist(ctx, row)
+  local entry = redis.call('XADD', hf.key.stream(ctx.tag, row.host), '*', 'delivery', row.id)
+  hf.write_delivery(ctx, row, 'queued', 'entry', entry, 'requeued_at', ctx.now, 'requeued_by', actor,
+    'requeued_reason', reason, 'epoch', hf.next_epoch(ctx, row.epoch))
+  redis.call('HDEL', hf.key.delivery(ctx.tag, row.id), 'owner', 'incarnation', 'held_reason', 'parked_at', 'parked_by')
+end
+
+-- Lists an open attempt as unknown, once.
+function hf.list_unknown(ctx, row, number, reason)
+  local attempt = row.id .. '/' .. number
+  if redis.call('ZADD', hf.key.unknown(ctx.tag), 'NX', ctx.now, attempt) == 0 then return false end
+  redis.call('HSET', hf.key.delivery(ctx.tag, row.id), 'attempt_' .. number .. '_unknown_at', ctx.now,
+    'attempt_' .. number .. '_unknown_reason', reason)
+  return true
+end
+
+-- The answer to one item of a batch, as field-value pairs.
+function hf.item_ok(row, ...)
+  return { 'id', row.id, 'ok', 1, 'epoch', row.epoch, 'state', row.state, ... }
+end
+
+function hf.item_refused(id, code, row, detail)
+  local item = { 'id', id, 'ok', 0, 'code', code }
+  if row then
+    item[6], item[7] = 'epoch', row.epoch
+    item[8], item[9] = 'state', row.state
+    item[10], item[11] = 'owner', row.owner or ''
+  end
+  if detail then
+    item[#item + 1] = 'detail'
+    item[#item + 1] = detail
+  end
+  return item
+end
+
+-- Compare-and-set on owner, incarnation and epoch: the code of the refusal, or nil when it holds.
+function hf.check_owner(row, node, epoch)
+  if row.epoch ~= epoch then return 'STALE_EPOCH' end
+  if row.owner ~= node.id or row.incarnation ~= node.incarnation then return 'NOT_OWNER' end
+  return nil
+end

@@ -1,0 +1,178 @@
+-- Recovery inside a claim: the node's own deliveries of an earlier process (resume), and those of nodes of
+-- the same host that are gone (takeover). It is always compare-and-set, never release: the row's owner and
+-- epoch are read and written in this one call.
+
+local PENDING_A_LOOK = 100
+local AWAITING_A_LOOK = 100
+
+local function pending_of(ctx, claim, consumer, after)
+  local from = after and '(' .. after or '-'
+  local stream = hf.key.stream(ctx.tag, claim.node.host)
+  local entries = redis.pcall('XPENDING', stream, 'nodes', from, '+', PENDING_A_LOOK, consumer)
+  if entries.err then
+    if string.find(entries.err, 'NOGROUP', 1, true) then return {} end
+    error(entries)
+  end
+  return entries
+end
+
+-- A counted recovery is handed out alone, so that a delivery which kills its node buries no neighbour.
+local function must_wait(ctx, claim, row, crashed)
+  if (crashed and #claim.granted > 0) or not hf.has_room(ctx, claim, row) then
+    claim.more = true
+    claim.full = true
+    return true
+  end
+  return false
+end
+
+-- Gives an unfinished, idle delivery of a gone process to the claiming one. False when the claim is full.
+local function recover(ctx, claim, row, how, crashed)
+  if must_wait(ctx, claim, row, crashed) then return false end
+  local takeovers = row.takeovers + (crashed and 1 or 0)
+  if crashed and takeovers >= hf.setting(ctx, 'max_takeovers') then
+    redis.call('HSET', hf.key.delivery(ctx.tag, row.id), 'takeovers', takeovers)
+    hf.hold_delivery(ctx, row, 'poison', claim.node.name)
+    return true
+  end
+  if row.state ~= 'delivered' and row.owner ~= claim.node.id then
+    redis.call('XCLAIM', hf.key.stream(ctx.tag, claim.node.host), 'nodes', claim.node.id, 0, row.entry, 'JUSTID')
+  end
+  row.previous = row.owner .. '#' .. row.incarnation
+  row.takeovers = takeovers
+  hf.grant_claim(ctx, claim, row, how)
+  if crashed then
+    claim.more = true
+    claim.full = true
+  end
+  return true
+end
+
+local function is_gone(claim, row, consumer)
+  return row.owner == consumer and (consumer ~= claim.node.id or row.incarnation < claim.node.incarnation)
+end
+
+-- One entry of the pending list of `consumer`. False when the claim is full.
+local function recover_entry(ctx, claim, entry, consumer, how, crashed)
+  local id = hf.entry_delivery(ctx, claim, entry)
+  if not id then
+    hf.clear_ghost(ctx, claim, entry)
+    return true
+  end
+  local row = hf.read_delivery(ctx, id)
+  if row and row.entry == entry and (row.state == 'claimed' or row.state == 'mirrored') and is_gone(claim, row, consumer) then
+    return recover(ctx, claim, row, how, crashed)
+  end
+  if row and row.entry == entry and row.state == 'queued' and not row.parked_by then
+    -- Read by someone who is no node: it was never claimed.
+    if must_wait(ctx, claim, row, false) then return false end
+    redis.call('XCLAIM', hf.key.stream(ctx.tag, claim.node.host), 'nodes', claim.node.id, 0, entry, 'JUSTID')
+    hf.offer(ctx, claim, row)
+    return true
+  end
+  hf.correct_entry(ctx, claim, entry, id, row, consumer)
+  return true
+end
+
+-- Walks a pending list from `after`; answers the last entry done with, and whether the end was reached.
+local function walk_pending(ctx, claim, consumer, after, how, crashed)
+  local entries = pending_of(ctx, claim, consumer, after)
+  for _, entry in ipairs(entries) do
+    if not recover_entry(ctx, claim, entry[1], consumer, how, crashed) then return after, false end
+    after = entry[1]
+  end
+  return after, #entries < PENDING_A_LOOK
+end
+
+-- One slice of the host's delivered and unsettled: idle ones of gone owners change hands, open attempts of
+-- gone executors become visible as unknown. Answers the next cursor, unchanged when the claim got full.
+local function walk_awaiting(ctx, claim, cursor, owners)
+  local slice = redis.call('ZSCAN', hf.key.awaiting(ctx.tag, claim.node.host), cursor, 'COUNT', AWAITING_A_LOOK)
+  for at = 1, #slice[2], 2 do
+    local row = hf.read_delivery(ctx, slice[2][at])
+    local owner = row and row.state == 'delivered' and row.owner and owners[row.owner]
+    if owner and is_gone(claim, row, row.owner) then
+      if hf.is_executing(row) then
+        if hf.list_unknown(ctx, row, row.attempts, owner.reason) then
+          hf.note_move(ctx, row.id .. '/' .. row.attempts, 'executing', 'unknown')
+        end
+      elseif not hf.is_finished(row) and not recover(ctx, claim, row, owner.how, owner.crashed) then
+        return cursor
+      end
+    end
+  end
+  return slice[1]
+end
+
+-- The node's own deliveries of its earlier processes.
+function hf.serve_own(ctx, claim)
+  local node = claim.node
+  if not node.resume then return end
+  local crashed = node.resume == 'crashed'
+  local key = hf.key.node(ctx.tag, node.host, node.id)
+  local after, awaiting = node.resume_pending, node.resume_awaiting or '0'
+  if after ~= 'done' then
+    local ended
+    after, ended = walk_pending(ctx, claim, node.id, after, 'resume', crashed)
+    if ended then after = 'done' end
+  end
+  if after == 'done' and not claim.full then
+    local owners = { [node.id] = { how = 'resume', crashed = crashed, reason = 'superseded' } }
+    awaiting = walk_awaiting(ctx, claim, awaiting, owners)
+    if awaiting == '0' and not claim.full then
+      redis.call('HDEL', key, 'resume', 'resume_pending', 'resume_awaiting')
+      return
+    end
+  end
+  claim.more = true
+  if after then redis.call('HSET', key, 'resume_pending', after, 'resume_awaiting', awaiting) end
+end
+
+-- Entries that were read by a consumer which is no node of this host.
+local function serve_strangers(ctx, claim)
+  local stream = hf.key.stream(ctx.tag, claim.node.host)
+  local consumers = redis.pcall('XINFO', 'CONSUMERS', stream, 'nodes')
+  if consumers.err then return true end
+  for _, consumer in ipairs(consumers) do
+    local name, pending = consumer[2], consumer[6]
+    if pending > 0 and name ~= claim.node.id and redis.call('EXISTS', hf.key.node(ctx.tag, claim.node.host, name)) == 0 then
+      local _, ended = walk_pending(ctx, claim, name, nil, 'takeover', false)
+      if not ended then return false end
+    end
+  end
+  return true
+end
+
+-- Deliveries of the host's nodes that left or are stale. Looked for when the host row says so: at once after
+-- a join or leave, else when the next peer could have become stale.
+function hf.serve_stale(ctx, claim)
+  if claim.full then return end
+  local node, host_key = claim.node, hf.key.host(ctx.tag, claim.node.host)
+  local last = redis.call('HMGET', host_key, 'peers_look_at', 'peers_cursor')
+  local look_at = tonumber(last[1]) or 0
+  if ctx.now < look_at and look_at - ctx.now <= hf.setting(ctx, 'stale_after_ms') then
+    hf.look_again_at(claim, look_at)
+    return
+  end
+  local gone, next_at = hf.gone_peers(ctx, node)
+  local ended = serve_strangers(ctx, claim)
+  local owners, any = {}, false
+  for _, peer in ipairs(gone) do
+    any = true
+    owners[peer.id] = { how = 'takeover', crashed = peer.crashed, reason = peer.how }
+    if not claim.full then
+      local _, peer_ended = walk_pending(ctx, claim, peer.id, nil, 'takeover', peer.crashed)
+      ended = ended and peer_ended
+    end
+  end
+  local cursor = last[2] or '0'
+  if any and not claim.full then cursor = walk_awaiting(ctx, claim, cursor, owners) end
+  if claim.full or not ended or cursor ~= '0' then
+    claim.more = true
+    look_at = 0
+  else
+    look_at = math.min(next_at or math.huge, ctx.now + hf.setting(ctx, 'stale_after_ms'))
+    hf.look_again_at(claim, look_at)
+  end
+  redis.call('HSET', host_key, 'peers_look_at', look_at, 'peers_cursor', cursor)
+end

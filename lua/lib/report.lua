@@ -1,0 +1,157 @@
+-- Report: how an attempt went. The four outcomes never collapse, and a settled one never changes.
+
+local LATE_REPORTS_KEPT = 5
+
+local ATTEMPT = {
+  'status', 'grant', 'node', 'incarnation', 'report_key', 'outcome', 'result', 'error_code', 'error_json',
+  'unknown_key', 'unknown_code', 'unknown_json', 'late', 'late_keys', 'unknown_at',
+}
+
+local function read_attempt(ctx, row, number)
+  local fields = {}
+  for at, name in ipairs(ATTEMPT) do fields[at] = 'attempt_' .. number .. '_' .. name end
+  local values = redis.call('HMGET', hf.key.delivery(ctx.tag, row.id), unpack(fields))
+  local attempt = { number = number }
+  for at, name in ipairs(ATTEMPT) do attempt[name] = values[at] or '' end
+  return attempt
+end
+
+local function attempt_reply(row, number, ...)
+  return hf.item_ok(row, 'attempt', row.id .. '/' .. number, ...)
+end
+
+local function refused(id, code, row, detail)
+  return hf.item_refused(id, code, row, detail)
+end
+
+-- Field-value pairs of one attempt: its number goes into the field names.
+local function numbered(number, ...)
+  local words = { ... }
+  for at = 1, #words, 2 do words[at] = 'attempt_' .. number .. '_' .. words[at] end
+  return words
+end
+
+-- A report that comes too late is counted and kept as evidence; it overwrites nothing.
+local function keep_late(ctx, row, attempt, report)
+  if string.find(attempt.late_keys, ' ' .. report.key .. ' ', 1, true) then
+    return refused(report.id, 'ALREADY_SETTLED', row, attempt.outcome)
+  end
+  local late = (tonumber(attempt.late) or 0) + 1
+  local fields = numbered(attempt.number, 'late', late)
+  if late <= LATE_REPORTS_KEPT then
+    local more = numbered(attempt.number, 'late_keys', ' ' .. report.key .. ' ' .. attempt.late_keys,
+      'late_' .. late, report.kind .. ' ' .. report.error_code .. ' ' .. ctx.now, 'late_' .. late .. '_body',
+      report.result ~= '' and report.result or report.error_json)
+    for _, word in ipairs(more) do fields[#fields + 1] = word end
+  end
+  redis.call('HSET', hf.key.delivery(ctx.tag, row.id), unpack(fields))
+  hf.count(ctx, 'late_reports', 1)
+  return refused(report.id, 'ALREADY_SETTLED', row, attempt.outcome)
+end
+
+local function same_unknown(attempt, report)
+  return report.kind == 'outcome_unknown' and attempt.unknown_code == report.error_code
+    and attempt.unknown_json == report.error_json
+end
+
+-- The answer to a report key seen before: the recorded one, or a mismatch. Nil for a new key.
+local function known_key(row, attempt, report)
+  local same
+  if attempt.report_key == report.key then
+    same = attempt.outcome == report.kind and attempt.result == report.result
+      and attempt.error_code == report.error_code and attempt.error_json == report.error_json
+  elseif attempt.unknown_key == report.key then
+    same = same_unknown(attempt, report)
+  else
+    return nil
+  end
+  if not same then return refused(report.id, 'IDEMPOTENCY_MISMATCH', row, attempt.outcome) end
+  return attempt_reply(row, attempt.number, 'outcome', report.kind, 'replayed', 1)
+end
+
+local function report_unknown(ctx, row, attempt, report)
+  redis.call('HSET', hf.key.delivery(ctx.tag, row.id), unpack(numbered(attempt.number, 'unknown_key', report.key,
+    'unknown_code', report.error_code, 'unknown_json', report.error_json)))
+  hf.list_unknown(ctx, row, attempt.number, report.error_code)
+  hf.note_move(ctx, row.id .. '/' .. attempt.number, 'executing', 'unknown')
+  return attempt_reply(row, attempt.number, 'outcome', 'outcome_unknown')
+end
+
+local STATUS = { result = 'done', terminal = 'terminal', not_sent = 'not_sent' }
+
+-- Closes the attempt in one write, with whatever else the row gets by it.
+local function close(ctx, row, attempt, report, ...)
+  local status = STATUS[report.kind]
+  local fields = numbered(attempt.number, 'status', status, 'outcome', report.kind, 'report_key', report.key,
+    'settled_at', ctx.now)
+  if report.kind == 'result' then
+    fields[#fields + 1] = 'attempt_' .. attempt.number .. '_result'
+    fields[#fields + 1] = report.result
+  else
+    for _, name in ipairs({ 'error_code', 'error_json' }) do
+      if report[name] ~= '' then
+        fields[#fields + 1] = 'attempt_' .. attempt.number .. '_' .. name
+        fields[#fields + 1] = report[name]
+      end
+    end
+  end
+  for _, word in ipairs({ 'attempt_status', status, ... }) do fields[#fields + 1] = word end
+  if row.takeovers > 0 then
+    fields[#fields + 1] = 'takeovers'
+    fields[#fields + 1] = 0
+  end
+  redis.call('HSET', hf.key.delivery(ctx.tag, row.id), unpack(fields))
+  if attempt.unknown_at ~= '' then redis.call('ZREM', hf.key.unknown(ctx.tag), row.id .. '/' .. attempt.number) end
+  hf.note_move(ctx, row.id .. '/' .. attempt.number, 'executing', status)
+  row.attempt_status = status
+end
+
+-- After a not_sent: the live owner tries again itself; anyone else's proof sends it back to the queue.
+local function go_on(ctx, row, node, report)
+  local owner_lives = row.owner == node.id and row.incarnation == report.incarnation
+    and node.incarnation == report.incarnation and node.state ~= 'left'
+  if row.attempts >= hf.setting(ctx, 'max_redrive') then
+    hf.hold_delivery(ctx, row, 'redrive_exhausted', node.name)
+  elseif not owner_lives then
+    hf.requeue_delivery(ctx, row, node.name, 'not_sent')
+  end
+end
+
+local function settle(ctx, row, attempt, node, report)
+  if report.kind == 'not_sent' then
+    close(ctx, row, attempt, report)
+    go_on(ctx, row, node, report)
+  else
+    close(ctx, row, attempt, report, 'settled_at', ctx.now)
+    hf.stop_awaiting(ctx, row.host, row.id)
+    hf.count(ctx, STATUS[report.kind], 1)
+    hf.settle_on_message(ctx, row)
+  end
+  return attempt_reply(row, attempt.number, 'outcome', report.kind)
+end
+
+-- A report names its attempt, or the delivery where its node never learned the number.
+local function find_attempt(ctx, report)
+  local delivery, number = hf.parse_attempt(report.id)
+  if not delivery then delivery = hf.delivery_id(report.id) end
+  local row = hf.read_delivery(ctx, delivery)
+  if not row then return nil, refused(report.id, 'DELIVERY_NOT_FOUND') end
+  number = number or hf.attempt_of_grant(ctx, row, report.grant)
+  if not number then return nil, refused(report.id, 'NOT_BEGUN', row) end
+  if number < 1 or number > row.attempts then return nil, refused(report.id, 'ATTEMPT_NOT_FOUND', row) end
+  return row, nil, read_attempt(ctx, row, number)
+end
+
+function hf.report(ctx, node, report)
+  local row, refusal, attempt = find_attempt(ctx, report)
+  if not row then return refusal end
+  if #report.result > ctx.max_result or #report.error_json > ctx.max_result then
+    return refused(report.id, 'RESULT_TOO_LARGE', row, 'max_result_bytes is ' .. ctx.max_result)
+  end
+  if attempt.grant ~= report.grant or attempt.node ~= node.id then return refused(report.id, 'NOT_OWNER', row) end
+  local known = known_key(row, attempt, report)
+  if known then return known end
+  if attempt.status ~= 'executing' then return keep_late(ctx, row, attempt, report) end
+  if report.kind == 'outcome_unknown' then return report_unknown(ctx, row, attempt, report) end
+  return settle(ctx, row, attempt, node, report)
+end

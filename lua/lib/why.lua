@@ -1,0 +1,58 @@
+-- Why a delivery is where it is: the first that fits of held, unknown, behind a fence, stranded or overdue.
+
+local function live_nodes(ctx, host)
+  local live, total = 0, 0
+  for _, field in ipairs(redis.call('HKEYS', hf.key.host(ctx.tag, host))) do
+    local id = string.match(field, '^node:(.+)$')
+    local node = id and hf.read_node(ctx, host, id)
+    if node then
+      total = total + 1
+      if node.state ~= 'left' and ctx.now - node.heartbeat_at < hf.setting(ctx, 'stale_after_ms') then live = live + 1 end
+    end
+  end
+  return live, total
+end
+
+local function unknown_attempt(ctx, row)
+  if row.state == 'unknown' then return row.id end
+  local attempt = row.id .. '/' .. row.attempts
+  return redis.call('ZSCORE', hf.key.unknown(ctx.tag), attempt) and attempt or nil
+end
+
+local function why_executing(ctx, row)
+  local begun = tonumber(redis.call('HGET', hf.key.delivery(ctx.tag, row.id), 'attempt_' .. row.attempts .. '_begun_at')) or ctx.now
+  local by = 'attempt ' .. row.id .. '/' .. row.attempts .. ' runs on node ' .. tostring(row.owner) .. ' since ' .. begun
+  if ctx.now - begun > hf.setting(ctx, 'report_deadline_ms') then return 'overdue', by end
+  return 'executing', by
+end
+
+local function why_waiting(ctx, row)
+  local fence = hf.fence_over(ctx, row.host, row.conversation, row.session)
+  if fence then
+    return 'fenced', fence.field .. ' stands: ' .. tostring(redis.call('HGET', hf.key.fences(ctx.tag), fence.field))
+  end
+  local live, total = live_nodes(ctx, row.host)
+  if live == 0 then
+    return 'stranded', total == 0 and 'no node of host ' .. row.host .. ' ever joined'
+      or 'none of the ' .. total .. ' nodes of host ' .. row.host .. ' is live'
+  end
+  if row.parked_by then return 'parked', 'behind earlier deliveries of its lane; the next claim serves the lane' end
+  if row.state == 'queued' then return 'queued', 'waits for the next claim of host ' .. row.host end
+  return row.state, 'with node ' .. tostring(row.owner) .. ' since epoch ' .. row.epoch
+end
+
+function hf.why(ctx, row)
+  if row.state == 'held' then return 'held', tostring(row.held_reason) end
+  if row.state == 'failed' then
+    local failed = redis.call('HMGET', hf.key.delivery(ctx.tag, row.id), 'failed_code', 'failed_detail')
+    return 'failed', tostring(failed[1]) .. ' ' .. tostring(failed[2] or '')
+  end
+  if hf.is_finished(row) then return row.attempt_status, 'finished by attempt ' .. row.id .. '/' .. row.attempts end
+  local unknown = unknown_attempt(ctx, row)
+  if unknown then
+    local reason = redis.call('HMGET', hf.key.delivery(ctx.tag, row.id), 'attempt_' .. row.attempts .. '_unknown_reason', 'unknown_reason')
+    return 'unknown', unknown .. ': ' .. tostring(reason[1] or reason[2])
+  end
+  if hf.is_executing(row) then return why_executing(ctx, row) end
+  return why_waiting(ctx, row)
+end

@@ -1,0 +1,228 @@
+/**
+ * The error catalogue (contract sections 9 and 10). A code means the same in Lua, TypeScript, HTTP and the
+ * docs, and is never reused. `next` says what the caller does about it.
+ */
+const catalogue = {
+  // The record itself
+  STORE_UNKNOWN: {
+    status: 503,
+    cause: 'the Redis server holds no Holdfast record of this hub (never initialised, or lost)',
+    next: 'run `holdfast init`; if data was there before, restore it or run `holdfast init --after-loss`',
+  },
+  STORE_UNAVAILABLE: {
+    status: 503,
+    cause: 'the Redis server cannot be reached or refuses to work now',
+    next: 'retry the same call; it is safe to repeat',
+  },
+  DEADLINE_EXCEEDED: {
+    status: 503,
+    cause: 'no answer within the deadline; the call may or may not have taken effect',
+    next: 'repeat the same call: the answer is the first one',
+  },
+  SERVER_NOT_FOUND: {
+    status: 503,
+    cause: 'no valkey-server or redis-server program on this machine',
+    next: 'install one through the system package manager (Debian: apt-get install redis-tools), or name a server with --redis',
+  },
+  LIBRARY_NEWER: {
+    status: 503,
+    cause: 'the server runs a newer function library than this process brings',
+    next: 'upgrade this process',
+  },
+  ALREADY_INITIALISED: {
+    status: 409,
+    cause: 'the record of this hub exists',
+    next: 'nothing to do; use --after-loss only when data was lost',
+  },
+  NOTHING_LOST: {
+    status: 409,
+    cause: '--after-loss was asked for, but the record is there',
+    next: 'leave it alone',
+  },
+  SCHEMA_UNSUPPORTED: {
+    status: 503,
+    cause: 'the record was written by another layout version',
+    next: 'use the release that wrote it, or upgrade',
+  },
+
+  RECORD_DAMAGED: {
+    status: 503,
+    cause: 'the record contradicts itself: something was deleted or overwritten by hand',
+    next: 'look at the key named; restore it, or run `holdfast init --after-loss` when the data is gone',
+  },
+
+  // What a caller hands in
+  INVALID_ARGUMENT: {
+    status: 400,
+    cause: 'an argument is not of its form',
+    next: 'correct it and call again',
+  },
+  NO_ROUTE: {
+    status: 422,
+    cause: 'a recipient is a session never seen, or a host that never joined while open_hosts is 0',
+    next: 'correct the recipient; nothing was accepted',
+  },
+  PAYLOAD_TOO_LARGE: {
+    status: 413,
+    cause: 'the payload is over max_payload_bytes',
+    next: 'send a reference instead, or raise max_payload_bytes',
+  },
+  TOO_MANY_RECIPIENTS: {
+    status: 400,
+    cause: 'more recipients than max_recipients',
+    next: 'split the message, or raise max_recipients',
+  },
+  RESULT_TOO_LARGE: {
+    status: 413,
+    cause: 'a result or error body is over max_result_bytes',
+    next: 'report a reference instead, or raise max_result_bytes',
+  },
+  IDEMPOTENCY_MISMATCH: {
+    status: 422,
+    cause: 'the key was used before with other content; the first is untouched',
+    next: 'use a new key for new content',
+  },
+
+  // Nodes
+  NOT_JOINED: { status: 409, cause: 'this node has not joined the hub', next: 'join, then repeat the call' },
+  SUPERSEDED: {
+    status: 409,
+    cause: 'a later incarnation of this node has joined',
+    next: 'stop this process; the later one works on',
+  },
+  MIRROR_CLONED: {
+    status: 409,
+    cause: 'another process joined with the same incarnation: the mirror was copied',
+    next: 'give the copy its own --node and --mirror',
+  },
+  LEFT: { status: 409, cause: 'this incarnation has left', next: 'start the node again' },
+  STALE_REQUEST: {
+    status: 409,
+    cause: 'a claim with a lower request number than one already answered',
+    next: 'drop this answer; the later request stands',
+  },
+  MIRROR_LOCKED: {
+    status: 409,
+    cause: 'another process holds the mirror',
+    next: 'stop that process, or use another --mirror',
+  },
+  MIRROR_UNUSABLE: {
+    status: 500,
+    cause: 'the mirror cannot be opened or written, or belongs to another node',
+    next: 'repair the disk, or move the file away (its unsent reports are lost with it)',
+  },
+
+  // Steps on deliveries
+  DELIVERY_NOT_FOUND: {
+    status: 404,
+    cause: 'no delivery of this id: never made, or older than the window',
+    next: 'check the id',
+  },
+  MESSAGE_NOT_FOUND: {
+    status: 404,
+    cause: 'no message of this id: never accepted, or older than the window',
+    next: 'check the id',
+  },
+  STALE_EPOCH: {
+    status: 409,
+    cause: 'the delivery has changed owner since',
+    next: 'drop the copy; the present owner goes on',
+  },
+  NOT_OWNER: {
+    status: 409,
+    cause: 'the delivery or attempt belongs to another node, process or grant',
+    next: 'drop the copy; the present owner goes on',
+  },
+  WRONG_STATE: {
+    status: 409,
+    cause: 'the step does not exist from the present state',
+    next: 'look at the state in the answer (`holdfast delivery show`)',
+  },
+  GRANT_OPEN: {
+    status: 409,
+    cause: 'an attempt is open under another grant',
+    next: 'settle that attempt first',
+  },
+  PAUSED: {
+    status: 409,
+    cause: 'a pause covers this delivery',
+    next: 'ask again with the same grant when it is lifted',
+  },
+  BLOCKED: {
+    status: 409,
+    cause: 'a block covers this delivery: it failed',
+    next: 'nothing; it will not run',
+  },
+  EXPIRED: { status: 409, cause: 'its deadline has passed: it failed', next: 'nothing; it will not run' },
+  NOT_BEGUN: {
+    status: 409,
+    cause: 'no attempt was ever begun under this grant, and none can be any more',
+    next: 'nothing; the delivery goes on without it',
+  },
+  ATTEMPT_NOT_FOUND: { status: 404, cause: 'no attempt of this id', next: 'check the id' },
+  ALREADY_SETTLED: {
+    status: 409,
+    cause: 'the attempt has an outcome; a late report never overwrites it',
+    next: 'nothing; the report is kept as evidence',
+  },
+  MAX_REDRIVE: {
+    status: 409,
+    cause: 'max_redrive attempts ended as not_sent: it is held (redrive_exhausted)',
+    next: 'an operator releases or rejects it',
+  },
+  HELD: {
+    status: 409,
+    cause: 'the delivery is in the held queue',
+    next: 'an operator releases or rejects it',
+  },
+
+  // Fences
+  FENCE_NOT_FOUND: {
+    status: 404,
+    cause: 'no such fence stands',
+    next: '`holdfast fence ls` shows those that do',
+  },
+} as const
+
+/** Every code a Holdfast call can answer with. */
+export type ErrorCode = keyof typeof catalogue
+
+/** What the catalogue says of a code: the HTTP status it maps to, its cause and the caller's next step. */
+export interface ErrorEntry {
+  readonly status: number
+  readonly cause: string
+  readonly next: string
+}
+
+/** The catalogue, frozen. */
+export const errorCatalogue: Readonly<Record<ErrorCode, ErrorEntry>> = catalogue
+
+/** Says whether a word is a code of the catalogue. */
+export function isErrorCode(word: string): word is ErrorCode {
+  return Object.hasOwn(catalogue, word)
+}
+
+/**
+ * The one error type of the public API. `code` is from the catalogue, `message` starts with it and states
+ * the cause and the current value, `next` is what to do about it.
+ */
+export class HoldfastError extends Error {
+  override readonly name = 'HoldfastError'
+  readonly code: ErrorCode
+  readonly next: string
+
+  constructor(code: ErrorCode, detail?: string, options?: { cause?: unknown; next?: string }) {
+    const entry = catalogue[code]
+    super(
+      `${code} ${detail ?? entry.cause}`,
+      options?.cause === undefined ? undefined : { cause: options.cause },
+    )
+    this.code = code
+    this.next = options?.next ?? entry.next
+  }
+}
+
+/** True when `error` is a HoldfastError with one of the given codes (any code when none is given). */
+export function isHoldfastError(error: unknown, ...codes: ErrorCode[]): error is HoldfastError {
+  return error instanceof HoldfastError && (codes.length === 0 || codes.includes(error.code))
+}

@@ -1,0 +1,85 @@
+import { HoldfastError } from './errors.js'
+
+const hostPattern = /^[a-z0-9](?:[a-z0-9._-]{0,61}[a-z0-9])?$/
+const hubPattern = /^[a-z0-9](?:[a-z0-9._-]{0,61}[a-z0-9])?$/
+const idPattern = /^[\x20-\x7e]{1,255}$/
+const messagePattern = /^\d+-\d+$/
+const deliveryPattern = /^(\d+-\d+)\.\d+$/
+const attemptPattern = /^(\d+-\d+\.\d+)\/(\d+)$/
+
+/** True for `[a-z0-9._-]`, 1 to 63, alphanumeric at both ends (contract section 7). Nothing is folded. */
+export function isHostId(text: string): boolean {
+  return hostPattern.test(text)
+}
+
+/** True for a hub name, of the same form as a host id. */
+export function isHubName(text: string): boolean {
+  return hubPattern.test(text)
+}
+
+/** True for printable ASCII, 1 to 255 bytes: every other id a caller chooses. */
+export function isId(text: string): boolean {
+  return idPattern.test(text)
+}
+
+/** Returns the host id, or throws INVALID_ARGUMENT. */
+export function hostId(text: string): string {
+  if (isHostId(text)) return text
+  throw new HoldfastError(
+    'INVALID_ARGUMENT',
+    `host ${JSON.stringify(text)} must match [a-z0-9._-], 1 to 63 long, alphanumeric at both ends`,
+  )
+}
+
+/** Returns the hub name, or throws INVALID_ARGUMENT. */
+export function hubName(text: string): string {
+  if (isHubName(text)) return text
+  throw new HoldfastError(
+    'INVALID_ARGUMENT',
+    `hub ${JSON.stringify(text)} must match [a-z0-9._-], 1 to 63 long, alphanumeric at both ends`,
+  )
+}
+
+/** Returns the id, or throws INVALID_ARGUMENT naming `what`. */
+export function printableId(text: string, what: string): string {
+  if (isId(text)) return text
+  throw new HoldfastError(
+    'INVALID_ARGUMENT',
+    `${what} ${JSON.stringify(text)} must be 1 to 255 bytes of printable ASCII`,
+  )
+}
+
+export function isMessageId(text: string): boolean {
+  return messagePattern.test(text)
+}
+
+export function isDeliveryId(text: string): boolean {
+  return deliveryPattern.test(text)
+}
+
+/** Returns the delivery id, or throws INVALID_ARGUMENT. */
+export function deliveryId(text: string): string {
+  if (isDeliveryId(text)) return text
+  throw new HoldfastError('INVALID_ARGUMENT', `${JSON.stringify(text)} is no delivery id (<message>.<n>)`)
+}
+
+/** Returns the message id, or throws INVALID_ARGUMENT. */
+export function messageId(text: string): string {
+  if (isMessageId(text)) return text
+  throw new HoldfastError('INVALID_ARGUMENT', `${JSON.stringify(text)} is no message id (<ms>-<sequence>)`)
+}
+
+/** The message a delivery belongs to. */
+export function messageOf(delivery: string): string {
+  const found = deliveryPattern.exec(delivery)?.[1]
+  if (found === undefined)
+    throw new HoldfastError('INVALID_ARGUMENT', `${JSON.stringify(delivery)} is no delivery id`)
+  return found
+}
+
+/** Splits `<delivery>/<n>`; undefined when it is none. */
+export function parseAttemptId(text: string): { delivery: string; number: number } | undefined {
+  const found = attemptPattern.exec(text)
+  if (found?.[1] === undefined) return undefined
+  return { delivery: found[1], number: Number(found[2]) }
+}

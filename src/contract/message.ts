@@ -1,0 +1,123 @@
+import { createHash } from 'node:crypto'
+import { z } from 'zod'
+import { HoldfastError } from './errors.js'
+import { isHostId, isId } from './ids.js'
+
+const id = z.string().refine(isId, '1 to 255 bytes of printable ASCII')
+const host = z.string().refine(isHostId, '[a-z0-9._-], 1 to 63 long, alphanumeric at both ends')
+
+/** A recipient: a host, or a session, which is routed to the host that owns it. */
+export const recipientSchema = z.union([z.strictObject({ host }), z.strictObject({ session: id })])
+export type Recipient = z.infer<typeof recipientSchema>
+
+/** RFC 3339 with an offset, a Date, or Unix milliseconds. */
+export const timeSchema = z
+  .union([z.int().nonnegative(), z.date(), z.iso.datetime({ offset: true })])
+  .transform((value) => (typeof value === 'number' ? value : new Date(value).getTime()))
+
+/** What `accept` takes. The payload is opaque: it reaches the executor byte for byte. */
+export const messageSchema = z.strictObject({
+  /** Hub-scoped idempotency key. */
+  key: id,
+  conversation: id,
+  sender: id,
+  to: z.array(recipientSchema),
+  payload: z.union([z.instanceof(Uint8Array), z.string()]),
+  contentType: id.optional(),
+  parent: id.optional(),
+  /** Until when it must be claimed, by the clock of Redis. */
+  deliverBy: timeSchema.optional(),
+  /** Until when it must be begun, by the clock of Redis. */
+  executeBy: timeSchema.optional(),
+})
+export type MessageInput = z.input<typeof messageSchema>
+
+/** A checked message, ready for the record. */
+export interface PreparedMessage {
+  readonly key: string
+  readonly conversation: string
+  readonly sender: string
+  readonly recipients: readonly string[]
+  readonly payload: Buffer
+  readonly contentType: string
+  readonly parent: string
+  readonly deliverBy: string
+  readonly executeBy: string
+  readonly sha256: string
+  readonly fingerprint: string
+}
+
+/**
+ * Checks a message, takes its digest and its fingerprint.
+ * @throws HoldfastError INVALID_ARGUMENT, naming every bad member
+ */
+export function prepareMessage(input: MessageInput): PreparedMessage {
+  const parsed = messageSchema.safeParse(input)
+  if (!parsed.success) throw new HoldfastError('INVALID_ARGUMENT', describeIssues(parsed.error))
+  const message = parsed.data
+  const payload = payloadBytes(message.payload)
+  const recipients = [...new Set(message.to.map(recipientText))]
+  const sha256 = createHash('sha256').update(payload).digest('hex')
+  const parent = message.parent ?? ''
+  return {
+    key: message.key,
+    conversation: message.conversation,
+    sender: message.sender,
+    recipients,
+    payload,
+    contentType: message.contentType ?? '',
+    parent,
+    deliverBy: message.deliverBy?.toString() ?? '',
+    executeBy: message.executeBy?.toString() ?? '',
+    sha256,
+    fingerprint: fingerprint({
+      conversation: message.conversation,
+      sender: message.sender,
+      parent,
+      recipients,
+      sha256,
+    }),
+  }
+}
+
+/** `host:<h>` or `session:<s>`, as the functions take it. */
+export function recipientText(recipient: Recipient): string {
+  return 'host' in recipient ? `host:${recipient.host}` : `session:${recipient.session}`
+}
+
+/**
+ * What makes two messages under one key the same (contract section 7): conversation, sender, recipient set,
+ * parent and payload bytes; not the deadlines, not the order of recipients.
+ */
+function fingerprint(parts: {
+  conversation: string
+  sender: string
+  parent: string
+  recipients: readonly string[]
+  sha256: string
+}): string {
+  const text = JSON.stringify([
+    parts.conversation,
+    parts.sender,
+    parts.parent,
+    [...parts.recipients].sort(),
+    parts.sha256,
+  ])
+  return createHash('sha256').update(text).digest('hex')
+}
+
+/** UTF-8 for text, refusing what has no UTF-8 form; bytes as they are. */
+function payloadBytes(payload: string | Uint8Array): Buffer {
+  if (typeof payload !== 'string') return Buffer.from(payload)
+  if (!payload.isWellFormed()) {
+    throw new HoldfastError(
+      'INVALID_ARGUMENT',
+      'payload holds a lone surrogate, which has no UTF-8 form; pass bytes',
+    )
+  }
+  return Buffer.from(payload, 'utf8')
+}
+
+function describeIssues(error: z.ZodError): string {
+  return error.issues.map((issue) => `${issue.path.join('.') || 'message'}: ${issue.message}`).join('; ')
+}

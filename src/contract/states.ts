@@ -1,0 +1,51 @@
+/** The states of a delivery (contract section 3). */
+export const deliveryStates = [
+  'queued',
+  'claimed',
+  'mirrored',
+  'delivered',
+  'held',
+  'failed',
+  'unknown',
+] as const
+export type DeliveryState = (typeof deliveryStates)[number]
+
+export function isDeliveryState(word: string): word is DeliveryState {
+  return (deliveryStates as readonly string[]).includes(word)
+}
+
+/** One row of the transition table: what may move a delivery from one state to another. */
+export interface Transition {
+  readonly from: DeliveryState | 'none'
+  readonly to: DeliveryState
+  readonly by: string
+}
+
+/**
+ * Every transition the functions make. The drawing in ARCHITECTURE.md shows these rows and a test compares
+ * the log of a long run with them: no other transition exists.
+ */
+export const transitions: readonly Transition[] = [
+  { from: 'none', to: 'queued', by: 'accept, fan_out' },
+  { from: 'queued', to: 'claimed', by: 'claim' },
+  { from: 'queued', to: 'queued', by: 'claim under a pause (parked)' },
+  { from: 'queued', to: 'failed', by: 'claim: blocked, expired' },
+  { from: 'claimed', to: 'claimed', by: 'claim: resume, takeover' },
+  { from: 'claimed', to: 'mirrored', by: 'mirror' },
+  { from: 'claimed', to: 'failed', by: 'refuse' },
+  { from: 'claimed', to: 'unknown', by: 'refuse' },
+  { from: 'claimed', to: 'held', by: 'refuse (payload_corrupt), claim (poison)' },
+  { from: 'mirrored', to: 'mirrored', by: 'claim: resume, takeover' },
+  { from: 'mirrored', to: 'delivered', by: 'ack' },
+  { from: 'mirrored', to: 'failed', by: 'refuse' },
+  { from: 'mirrored', to: 'unknown', by: 'refuse' },
+  { from: 'mirrored', to: 'held', by: 'refuse (payload_corrupt), claim (poison)' },
+  { from: 'delivered', to: 'delivered', by: 'claim: resume, takeover; begin' },
+  { from: 'delivered', to: 'queued', by: 'report: not_sent by anyone but the live owner' },
+  { from: 'delivered', to: 'failed', by: 'begin: blocked, expired' },
+  {
+    from: 'delivered',
+    to: 'held',
+    by: 'refuse (payload_corrupt), claim (poison), report (redrive_exhausted)',
+  },
+]

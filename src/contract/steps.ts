@@ -1,0 +1,117 @@
+import type { ErrorCode } from './errors.js'
+import type { Outcome, OutcomeKind } from './outcomes.js'
+import type { DeliveryState } from './states.js'
+
+/** Who speaks: one process of one node. */
+export interface NodeIdentity {
+  readonly host: string
+  readonly node: string
+  readonly incarnation: number
+}
+
+/** What a join answers: the server's time and the settings a node works by. */
+export interface JoinReply {
+  readonly nowMs: number
+  readonly logId: string
+  readonly storeId: string
+  readonly generation: number
+  readonly heartbeatMs: number
+  readonly staleAfterMs: number
+  readonly maxResultBytes: number
+  readonly maxRedrive: number
+}
+
+export interface HeartbeatReply {
+  readonly nowMs: number
+  readonly logId: string
+  readonly heartbeatMs: number
+  readonly staleAfterMs: number
+}
+
+/** How a claimed delivery came to this node. */
+export type ClaimedHow = 'new' | 'parked' | 'resume' | 'takeover'
+
+/** One delivery in the answer to a claim, with its message. */
+export interface ClaimedDelivery {
+  readonly id: string
+  readonly epoch: number
+  readonly state: DeliveryState
+  readonly how: ClaimedHow
+  /** Attempts begun so far; 0 is proof that nothing ran. */
+  readonly attempts: number
+  readonly session?: string
+  readonly message: {
+    readonly id: string
+    readonly conversation: string
+    readonly sender: string
+    readonly parent?: string
+    readonly contentType?: string
+    readonly sha256: string
+  }
+  readonly payload: Buffer
+}
+
+export interface ClaimReply {
+  readonly logId: string
+  readonly nowMs: number
+  /** There is more to look at: claim again without waiting. */
+  readonly more: boolean
+  /** When, by the server's clock, something may become runnable without a bell. */
+  readonly nextAtMs?: number
+  /** The ends of stream and bell as this claim saw them: wait for what comes after. */
+  readonly streamId: string
+  readonly bellId: string
+  /** Pending entries that the stream no longer held; cleared and reported here, once. */
+  readonly ghosts: readonly string[]
+  /** Deliveries or messages whose rows were missing. */
+  readonly missing: readonly string[]
+  readonly deliveries: readonly ClaimedDelivery[]
+}
+
+/** A step on one delivery, under the epoch it was claimed with. */
+export interface StepItem {
+  readonly id: string
+  readonly epoch: number
+}
+
+export interface RefuseItem extends StepItem {
+  readonly verdict: 'failed' | 'unknown'
+  readonly reason: string
+}
+
+export interface BeginItem extends StepItem {
+  readonly grant: string
+}
+
+/** A report names its attempt, or the delivery where the node never learned the number. */
+export interface ReportItem {
+  readonly id: string
+  readonly grant: string
+  readonly key: string
+  readonly outcome: Outcome
+}
+
+/** The answer to one item: done, or refused with the delivery as it stands. */
+export type StepResult = StepDone | StepRefused
+
+export interface StepDone {
+  readonly id: string
+  readonly ok: true
+  readonly epoch: number
+  readonly state: DeliveryState
+  /** begin: the number of the attempt. */
+  readonly attempt?: number
+  /** report: the recorded outcome. */
+  readonly outcome?: OutcomeKind
+  readonly replayed?: boolean
+}
+
+export interface StepRefused {
+  readonly id: string
+  readonly ok: false
+  readonly code: ErrorCode
+  readonly epoch?: number
+  readonly state?: DeliveryState
+  readonly owner?: string
+  readonly detail?: string
+}

@@ -1,0 +1,200 @@
+import { HoldfastError } from '../contract/errors.js'
+import { deliveryId, messageId, messageOf } from '../contract/ids.js'
+import type { AttemptStatus, OutcomeKind } from '../contract/outcomes.js'
+import type { DeliveryState } from '../contract/states.js'
+import type { Keys } from '../record/keys.js'
+import type { Reader } from '../record/reader.js'
+import { present, stateOf } from '../record/replies.js'
+
+/** One try at executing a delivery, as recorded. Times are Unix ms by the clock of Redis. */
+export interface AttemptView {
+  readonly id: string
+  readonly status: AttemptStatus
+  readonly node: string
+  readonly incarnation: number
+  readonly begunAt: number
+  readonly settledAt?: number
+  readonly outcome?: OutcomeKind
+  /** JSON text, byte for byte as reported. */
+  readonly result?: string
+  readonly errorCode?: string
+  readonly errorJson?: string
+  /** Set while, or if ever, nobody knew the outcome. */
+  readonly unknownAt?: number
+  readonly unknownReason?: string
+  /** Reports that came after the attempt was settled; kept, never applied. */
+  readonly lateReports?: number
+}
+
+export interface TimelineEntry {
+  readonly at: number
+  readonly what: string
+}
+
+export interface DeliveryView {
+  readonly id: string
+  readonly message: string
+  readonly host: string
+  readonly session?: string
+  readonly conversation: string
+  readonly state: DeliveryState
+  readonly epoch: number
+  readonly owner?: string
+  readonly incarnation?: number
+  readonly parkedBy?: string
+  /** Why it is held, failed or unknown. */
+  readonly reason?: string
+  readonly takeovers: number
+  readonly settledAt?: number
+  readonly attempts: readonly AttemptView[]
+  readonly timeline: readonly TimelineEntry[]
+}
+
+export interface MessageView {
+  readonly id: string
+  readonly conversation: string
+  readonly sender: string
+  readonly key: string
+  readonly parent?: string
+  readonly contentType?: string
+  readonly sha256: string
+  readonly bytes: number
+  readonly recipients: number
+  readonly fanOut: 'complete' | 'pending'
+  readonly acceptedAt: number
+  readonly settledAt?: number
+  readonly deliveries: readonly DeliveryView[]
+}
+
+type Row = ReadonlyMap<string, string>
+
+/** The message with its deliveries as they stand now. @throws MESSAGE_NOT_FOUND, INVALID_ARGUMENT */
+export async function readMessage(reader: Reader, keys: Keys, id: string): Promise<MessageView> {
+  const row = await reader.hash(keys.message(messageId(id)))
+  if (row.size === 0) throw new HoldfastError('MESSAGE_NOT_FOUND', `no message ${id}`)
+  const made = Number(row.get('made') ?? 0)
+  const recipients = Number(row.get('recipients') ?? 0)
+  const ids = Array.from({ length: made }, (_, at) => `${id}.${at + 1}`)
+  return {
+    id,
+    conversation: row.get('conversation') ?? '',
+    sender: row.get('sender') ?? '',
+    key: row.get('key') ?? '',
+    ...present('parent', row.get('parent')),
+    ...present('contentType', row.get('content_type')),
+    sha256: row.get('sha256') ?? '',
+    bytes: Number(row.get('bytes') ?? 0),
+    recipients,
+    fanOut: made < recipients ? 'pending' : 'complete',
+    acceptedAt: Number(row.get('accepted_at') ?? 0),
+    ...timeOf('settledAt', row, 'settled_at'),
+    deliveries: await readDeliveries(reader, keys, ids),
+  }
+}
+
+/** Rows that are there; ids without a row are left out. */
+export async function readDeliveries(
+  reader: Reader,
+  keys: Keys,
+  ids: readonly string[],
+): Promise<DeliveryView[]> {
+  const rows = await reader.hashes(ids.map((id) => keys.delivery(id)))
+  return ids.flatMap((id, at) => {
+    const row = rows[at]
+    return row?.has('state') ? [deliveryView(id, row)] : []
+  })
+}
+
+/** @throws DELIVERY_NOT_FOUND, INVALID_ARGUMENT */
+export async function readDelivery(reader: Reader, keys: Keys, id: string): Promise<DeliveryView> {
+  const [found] = await readDeliveries(reader, keys, [deliveryId(id)])
+  if (found === undefined) throw new HoldfastError('DELIVERY_NOT_FOUND', `no delivery ${id}`)
+  return found
+}
+
+export function deliveryView(id: string, row: Row): DeliveryView {
+  const count = Number(row.get('attempts') ?? 0)
+  const attempts = Array.from({ length: count }, (_, at) => attemptView(id, at + 1, row))
+  return {
+    id,
+    message: row.get('message') ?? messageOf(id),
+    host: row.get('host') ?? '',
+    ...present('session', row.get('session')),
+    conversation: row.get('conversation') ?? '',
+    state: stateOf(row.get('state') ?? ''),
+    epoch: Number(row.get('epoch') ?? 0),
+    ...present('owner', row.get('owner')),
+    ...timeOf('incarnation', row, 'incarnation'),
+    ...present('parkedBy', row.get('parked_by')),
+    ...present('reason', reasonOf(row)),
+    takeovers: Number(row.get('takeovers') ?? 0),
+    ...timeOf('settledAt', row, 'settled_at'),
+    attempts,
+    timeline: timelineOf(row, attempts),
+  }
+}
+
+function attemptView(delivery: string, number: number, row: Row): AttemptView {
+  const field = (name: string) => row.get(`attempt_${number}_${name}`)
+  const late = field('late')
+  return {
+    id: `${delivery}/${number}`,
+    status: (field('status') ?? 'executing') as AttemptStatus,
+    node: field('node') ?? '',
+    incarnation: Number(field('incarnation') ?? 0),
+    begunAt: Number(field('begun_at') ?? 0),
+    ...present('settledAt', numberOf(field('settled_at'))),
+    ...present('outcome', field('outcome') as OutcomeKind | undefined),
+    ...present('result', field('result')),
+    ...present('errorCode', field('error_code') ?? field('unknown_code')),
+    ...present('errorJson', field('error_json') ?? (field('unknown_json') || undefined)),
+    ...present('unknownAt', numberOf(field('unknown_at'))),
+    ...present('unknownReason', field('unknown_reason')),
+    ...present('lateReports', numberOf(late)),
+  }
+}
+
+function reasonOf(row: Row): string | undefined {
+  switch (row.get('state')) {
+    case 'held':
+      return row.get('held_reason')
+    case 'failed':
+      return [row.get('failed_code'), row.get('failed_detail')].filter(Boolean).join(' ')
+    case 'unknown':
+      return row.get('unknown_reason')
+    default:
+      return undefined
+  }
+}
+
+/** The `<state>_at` times of the row and of its attempts, in order: no log is needed to tell what happened. */
+function timelineOf(row: Row, attempts: readonly AttemptView[]): TimelineEntry[] {
+  const entries: TimelineEntry[] = []
+  for (const [name, value] of row) {
+    if (name.endsWith('_at') && !name.startsWith('attempt_')) {
+      entries.push({ at: Number(value), what: name.slice(0, -'_at'.length).replaceAll('_', ' ') })
+    }
+  }
+  for (const attempt of attempts) {
+    const number = attempt.id.slice(attempt.id.lastIndexOf('/') + 1)
+    entries.push({ at: attempt.begunAt, what: `attempt ${number} begun on ${attempt.node}` })
+    if (attempt.unknownAt !== undefined) {
+      entries.push({
+        at: attempt.unknownAt,
+        what: `attempt ${number} unknown: ${attempt.unknownReason ?? ''}`,
+      })
+    }
+    if (attempt.settledAt !== undefined) {
+      entries.push({ at: attempt.settledAt, what: `attempt ${number} ${attempt.outcome ?? ''}` })
+    }
+  }
+  return entries.sort((one, other) => one.at - other.at)
+}
+
+function timeOf<Name extends string>(name: Name, row: Row, field: string): { [key in Name]?: number } {
+  return present(name, numberOf(row.get(field)))
+}
+
+function numberOf(value: string | undefined): number | undefined {
+  return value === undefined || value === '' ? undefined : Number(value)
+}

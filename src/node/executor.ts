@@ -1,0 +1,51 @@
+import type { NotSent, Outcome, Terminal } from '../contract/outcomes.js'
+
+/** What an executor is given for one attempt. */
+export interface Attempt {
+  /** `<delivery>/<n>`: a fit idempotency key for a target, the same for every repeat of this attempt. */
+  readonly id: string
+  readonly deliveryId: string
+  readonly number: number
+  /** Grows with every change of owner; pass it on to targets that can refuse an old one. */
+  readonly epoch: number
+  readonly host: string
+  readonly node: string
+  readonly target: { readonly host: string; readonly session?: string }
+  readonly message: {
+    readonly id: string
+    readonly conversation: string
+    readonly sender: string
+    readonly parent?: string
+    readonly contentType?: string
+    readonly sha256: string
+  }
+  /** The payload, byte for byte as it was accepted. */
+  readonly payload: Buffer
+  /** Aborted at the time limit, or when the node must stop. */
+  readonly signal: AbortSignal
+}
+
+/**
+ * A user's handler. What it returns is the `result` (as JSON), unless it is {@link notSent} or
+ * {@link terminal}. Whatever it throws is `outcome_unknown`: an exception proves nothing.
+ */
+export type ExecuteFunction = (attempt: Attempt) => unknown | NotSent | Terminal | Promise<unknown>
+
+/** One child process of an executor, identified so that a successor can tell whether it still lives. */
+export interface ChildIdentity {
+  readonly pid: number
+  readonly group: number
+  /** Clock ticks since boot, as text, as the kernel states it. */
+  readonly startTime: string
+  readonly bootId: string
+}
+
+/** What runs attempts. `run` never throws: a failure is an outcome. */
+export interface Executor {
+  run(attempt: Attempt, hooks: ExecutorHooks): Promise<Outcome>
+}
+
+export interface ExecutorHooks {
+  /** Called with the child before it may run its first instruction of the command; must be durable when it resolves. */
+  childStarted(child: ChildIdentity): Promise<void>
+}

@@ -1,0 +1,297 @@
+import type { PreparedMessage } from '../contract/message.js'
+import type { DeliveryState } from '../contract/states.js'
+import type {
+  BeginItem,
+  ClaimReply,
+  HeartbeatReply,
+  JoinReply,
+  NodeIdentity,
+  RefuseItem,
+  ReportItem,
+  StepItem,
+  StepResult,
+} from '../contract/steps.js'
+import type { Argument, CallOptions, Store } from './connections.js'
+import {
+  claimedDeliveryOf,
+  type Fields,
+  fieldsOf,
+  listOf,
+  number,
+  optionalText,
+  present,
+  stateOf,
+  stepResultOf,
+  text,
+  textOf,
+} from './replies.js'
+
+/** A delivery as accept and fan-out answer it. */
+export interface MadeDelivery {
+  readonly id: string
+  readonly host: string
+  readonly session?: string
+  readonly state: DeliveryState
+}
+
+/** The answer to accept and fan_out: `made` below `recipients` means that an obligation stands. */
+export interface FanOutReply {
+  readonly id: string
+  readonly replayed: boolean
+  readonly recipients: number
+  readonly made: number
+  readonly logId: string
+  /** Those made by this call; none for a replay. */
+  readonly deliveries: readonly MadeDelivery[]
+}
+
+export interface FenceReply {
+  readonly fence: string
+  readonly logId: string
+  /** The reason that stood there before, as it was written. */
+  readonly replaced?: string
+}
+
+export interface LiftReply {
+  readonly fence: string
+  readonly reason: string
+  readonly hostsRung: number
+  readonly logId: string
+}
+
+/** Why a delivery is where it is. */
+export interface WhyReply {
+  readonly id: string
+  readonly state: DeliveryState
+  readonly reason: string
+  readonly detail: string
+  readonly host: string
+  readonly owner?: string
+  readonly epoch: number
+  readonly attempts: number
+}
+
+export interface InitReply {
+  readonly storeId: string
+  readonly generation: number
+  /** False when the record was there already. */
+  readonly made: boolean
+}
+
+/**
+ * Typed callers of the function library, one a verb: arguments and replies are stated in the header of
+ * `lua/functions/<verb>.lua`. All of them throw HoldfastError with the codes named there, and
+ * STORE_UNAVAILABLE or DEADLINE_EXCEEDED as {@link Store} does; every one is safe to repeat.
+ */
+export interface Functions {
+  init(storeId: string, afterLoss: boolean): Promise<InitReply>
+  accept(message: PreparedMessage, options?: CallOptions): Promise<FanOutReply>
+  fanOut(messageId: string, chunk: number, options?: CallOptions): Promise<FanOutReply>
+  join(who: NodeIdentity, instance: string, scopes: readonly string[], lastLogId: string): Promise<JoinReply>
+  heartbeat(who: NodeIdentity, beat: Heartbeat): Promise<HeartbeatReply>
+  leave(who: NodeIdentity): Promise<void>
+  claim(who: NodeIdentity, request: number, count: number, options?: CallOptions): Promise<ClaimReply>
+  mirror(who: NodeIdentity, items: readonly StepItem[], options?: CallOptions): Promise<readonly StepResult[]>
+  ack(who: NodeIdentity, items: readonly StepItem[], options?: CallOptions): Promise<readonly StepResult[]>
+  refuse(
+    who: NodeIdentity,
+    items: readonly RefuseItem[],
+    options?: CallOptions,
+  ): Promise<readonly StepResult[]>
+  begin(who: NodeIdentity, items: readonly BeginItem[], options?: CallOptions): Promise<readonly StepResult[]>
+  report(
+    who: NodeIdentity,
+    items: readonly ReportItem[],
+    options?: CallOptions,
+  ): Promise<readonly StepResult[]>
+  pause(scope: string, reason: string, actor: string, untilMs?: number): Promise<FenceReply>
+  block(scope: string, reason: string, actor: string, untilMs?: number): Promise<FenceReply>
+  lift(kind: string, scope: string, actor: string): Promise<LiftReply>
+  why(deliveryId: string): Promise<WhyReply>
+}
+
+/** What a heartbeat carries. */
+export interface Heartbeat {
+  readonly lastLogId: string
+  /** Milliseconds since the work loop last made progress. */
+  readonly progressAgeMs: number
+  /** Milliseconds that synchronous calls held the event loop since the last beat. */
+  readonly blockingMs: number
+}
+
+/** The callers for one hub on one connection. */
+export function functionsOf(store: Store, tag: string): Functions {
+  async function call(verb: string, args: readonly Argument[], options?: CallOptions): Promise<Fields> {
+    return fieldsOf(await store.fcall(`hf_${verb}`, tag, args, options))
+  }
+  async function batch(
+    verb: string,
+    who: NodeIdentity,
+    items: readonly (readonly Argument[])[],
+    options?: CallOptions,
+  ): Promise<readonly StepResult[]> {
+    const reply = await call(verb, [...identityOf(who), ...items.flat()], options)
+    return listOf(reply, 'results').map(stepResultOf)
+  }
+  async function setFence(kind: string, scope: string, reason: string, actor: string, untilMs?: number) {
+    const reply = await call(kind, [scope, reason, actor, untilMs ?? ''])
+    return {
+      fence: text(reply, 'fence'),
+      logId: text(reply, 'log_id'),
+      ...present('replaced', optionalText(reply, 'replaced')),
+    }
+  }
+
+  return {
+    init: async (storeId, afterLoss) => {
+      const reply = await call('init', [storeId, afterLoss ? 1 : 0])
+      return {
+        storeId: text(reply, 'store_id'),
+        generation: number(reply, 'generation'),
+        made: number(reply, 'made') === 1,
+      }
+    },
+    accept: async (message, options) =>
+      fanOutReplyOf(await call('accept', acceptArguments(message), options)),
+    fanOut: async (messageId, chunk, options) =>
+      fanOutReplyOf(await call('fan_out', [messageId, chunk], options)),
+    join: async (who, instance, scopes, lastLogId) =>
+      joinReplyOf(await call('join', [...identityOf(who), instance, JSON.stringify(scopes), lastLogId])),
+    heartbeat: async (who, beat) => {
+      const figures = [Math.max(0, Math.round(beat.progressAgeMs)), Math.max(0, Math.round(beat.blockingMs))]
+      return heartbeatReplyOf(await call('heartbeat', [...identityOf(who), beat.lastLogId, ...figures]))
+    },
+    leave: async (who) => {
+      await call('leave', identityOf(who))
+    },
+    claim: async (who, request, count, options) =>
+      claimReplyOf(await call('claim', [...identityOf(who), request, count], { ...options, buffers: true })),
+    mirror: (who, items, options) => batch('mirror', who, items.map(stepArguments), options),
+    ack: (who, items, options) => batch('ack', who, items.map(stepArguments), options),
+    refuse: (who, items, options) =>
+      batch(
+        'refuse',
+        who,
+        items.map((item) => [item.id, item.epoch, item.verdict, item.reason]),
+        options,
+      ),
+    begin: (who, items, options) =>
+      batch(
+        'begin',
+        who,
+        items.map((item) => [item.id, item.epoch, item.grant]),
+        options,
+      ),
+    report: (who, items, options) => batch('report', who, items.map(reportArguments), options),
+    pause: (scope, reason, actor, untilMs) => setFence('pause', scope, reason, actor, untilMs),
+    block: (scope, reason, actor, untilMs) => setFence('block', scope, reason, actor, untilMs),
+    lift: async (kind, scope, actor) => {
+      const reply = await call('lift', [kind, scope, actor])
+      return {
+        fence: text(reply, 'fence'),
+        reason: text(reply, 'reason'),
+        hostsRung: number(reply, 'rung'),
+        logId: text(reply, 'log_id'),
+      }
+    },
+    why: async (deliveryId) =>
+      whyReplyOf(fieldsOf(await store.fcall('hf_why', tag, [deliveryId], { readOnly: true }))),
+  }
+}
+
+function identityOf(who: NodeIdentity): Argument[] {
+  return [who.host, who.node, who.incarnation]
+}
+
+function stepArguments(item: StepItem): Argument[] {
+  return [item.id, item.epoch]
+}
+
+function acceptArguments(message: PreparedMessage): Argument[] {
+  return [
+    message.key,
+    message.fingerprint,
+    message.conversation,
+    message.sender,
+    message.parent,
+    message.contentType,
+    message.sha256,
+    message.deliverBy,
+    message.executeBy,
+    message.payload,
+    ...message.recipients,
+  ]
+}
+
+function reportArguments(item: ReportItem): Argument[] {
+  const { outcome } = item
+  const start = [item.id, item.grant, item.key, outcome.kind]
+  if (outcome.kind === 'result') return [...start, outcome.result, '', '']
+  return [...start, '', outcome.errorCode, outcome.errorJson ?? '']
+}
+
+function fanOutReplyOf(reply: Fields): FanOutReply {
+  return {
+    id: text(reply, 'id'),
+    replayed: optionalText(reply, 'replayed') === '1',
+    recipients: number(reply, 'recipients'),
+    made: number(reply, 'made'),
+    logId: text(reply, 'log_id'),
+    deliveries: listOf(reply, 'deliveries').map((item) => {
+      const fields = fieldsOf(item)
+      return {
+        id: text(fields, 'id'),
+        host: text(fields, 'host'),
+        ...present('session', optionalText(fields, 'session')),
+        state: stateOf(text(fields, 'state')),
+      }
+    }),
+  }
+}
+
+function heartbeatReplyOf(reply: Fields): HeartbeatReply {
+  return {
+    nowMs: number(reply, 'now'),
+    logId: text(reply, 'log_id'),
+    heartbeatMs: number(reply, 'heartbeat_ms'),
+    staleAfterMs: number(reply, 'stale_after_ms'),
+  }
+}
+
+function joinReplyOf(reply: Fields): JoinReply {
+  return {
+    ...heartbeatReplyOf(reply),
+    storeId: text(reply, 'store_id'),
+    generation: number(reply, 'generation'),
+    maxResultBytes: number(reply, 'max_result_bytes'),
+    maxRedrive: number(reply, 'max_redrive'),
+  }
+}
+
+function claimReplyOf(reply: Fields): ClaimReply {
+  const nextAtMs = number(reply, 'next_at_ms')
+  return {
+    logId: text(reply, 'log_id'),
+    nowMs: number(reply, 'now'),
+    more: number(reply, 'more') === 1,
+    ...(nextAtMs > 0 ? { nextAtMs } : {}),
+    streamId: text(reply, 'stream_id'),
+    bellId: text(reply, 'bell_id'),
+    ghosts: listOf(reply, 'ghosts').map(textOf),
+    missing: listOf(reply, 'missing').map(textOf),
+    deliveries: listOf(reply, 'deliveries').map(claimedDeliveryOf),
+  }
+}
+
+function whyReplyOf(reply: Fields): WhyReply {
+  return {
+    id: text(reply, 'id'),
+    state: stateOf(text(reply, 'state')),
+    reason: text(reply, 'reason'),
+    detail: text(reply, 'detail'),
+    host: text(reply, 'host'),
+    ...present('owner', optionalText(reply, 'owner')),
+    epoch: number(reply, 'epoch'),
+    attempts: number(reply, 'attempts'),
+  }
+}

@@ -1,0 +1,90 @@
+import { hubName } from '../contract/ids.js'
+
+/**
+ * Every key of a hub's record (contract section 9). All start with the tag, so they share one slot; parts
+ * that are joined are escaped, so no name reaches another key. lua/lib/keys.lua builds the same names and a
+ * test compares them.
+ */
+export interface Keys {
+  readonly tag: string
+  readonly identity: string
+  readonly config: string
+  readonly fences: string
+  readonly obligations: string
+  readonly held: string
+  readonly unknown: string
+  readonly hosts: string
+  readonly nodes: string
+  readonly counts: string
+  readonly log: string
+  readonly liveness: string
+  readonly parkedHosts: string
+  stream(host: string): string
+  bell(host: string): string
+  awaiting(host: string): string
+  parked(host: string): string
+  host(host: string): string
+  lane(host: string, lane: string): string
+  node(host: string, node: string): string
+  session(session: string): string
+  message(id: string): string
+  payload(id: string): string
+  recipients(id: string): string
+  delivery(id: string): string
+  idempotency(key: string): string
+}
+
+/** The consumer group of every host stream. */
+export const group = 'nodes'
+
+/** Percent-encodes all but `[A-Za-z0-9._~:@+=,-]`; input is printable ASCII. */
+export function escapePart(part: string): string {
+  return part.replace(/[^A-Za-z0-9._~:@+=,-]/g, (character) => {
+    return `%${character.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`
+  })
+}
+
+/** Undoes {@link escapePart}. */
+export function unescapePart(part: string): string {
+  return part.replace(/%([0-9A-Fa-f]{2})/g, (_, digits: string) =>
+    String.fromCharCode(Number.parseInt(digits, 16)),
+  )
+}
+
+/** A lane inside its host: `<conversation>/<session>`, the session empty where there is none. */
+export function laneName(conversation: string, session?: string): string {
+  return `${escapePart(conversation)}/${session === undefined ? '' : escapePart(session)}`
+}
+
+/** The keys of the hub with this name. Throws INVALID_ARGUMENT for a name that is none. */
+export function keysOf(hub: string): Keys {
+  const tag = `{${hubName(hub)}}`
+  return {
+    tag,
+    identity: `${tag}:identity`,
+    config: `${tag}:config`,
+    fences: `${tag}:fences`,
+    obligations: `${tag}:obligations`,
+    held: `${tag}:held`,
+    unknown: `${tag}:unknown`,
+    hosts: `${tag}:hosts`,
+    nodes: `${tag}:nodes`,
+    counts: `${tag}:counts`,
+    log: `${tag}:log`,
+    liveness: `${tag}:liveness`,
+    parkedHosts: `${tag}:parked`,
+    stream: (host) => `${tag}:stream:${host}`,
+    bell: (host) => `${tag}:bell:${host}`,
+    awaiting: (host) => `${tag}:awaiting:${host}`,
+    parked: (host) => `${tag}:parked:${host}`,
+    host: (host) => `${tag}:host:${host}`,
+    lane: (host, lane) => `${tag}:lane:${host}/${lane}`,
+    node: (host, node) => `${tag}:node:${host}/${escapePart(node)}`,
+    session: (session) => `${tag}:session:${escapePart(session)}`,
+    message: (id) => `${tag}:message:${id}`,
+    payload: (id) => `${tag}:payload:${id}`,
+    recipients: (id) => `${tag}:recipients:${id}`,
+    delivery: (id) => `${tag}:delivery:${id}`,
+    idempotency: (key) => `${tag}:idempotency:${escapePart(key)}`,
+  }
+}

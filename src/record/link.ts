@@ -1,0 +1,326 @@
+import { Command, Redis, ReplyError } from 'ioredis'
+import { HoldfastError, isErrorCode, isHoldfastError } from '../contract/errors.js'
+
+/** An argument of a Redis command. */
+export type Argument = string | Buffer | number
+
+/** How one command is sent. */
+export interface SendOptions {
+  /** Milliseconds from the call to the answer, waiting for the connection included. */
+  readonly deadlineMs: number
+  /** Answer with Buffers instead of strings. */
+  readonly buffers?: boolean | undefined
+  /** Called synchronously right after the command has been handed to the socket. */
+  readonly onSent?: (() => void) | undefined
+}
+
+/**
+ * One connection that never sends a command twice. It has no offline queue and resends nothing; it reconnects
+ * for ever (50 ms to 2 s apart) until it is closed.
+ */
+export interface Link {
+  readonly healthy: boolean
+  /** Waits for the connection, sends once, waits for the answer: all within one deadline. */
+  send(args: readonly Argument[], options: SendOptions): Promise<unknown>
+  /** Sends several commands in one write; rejects with the first failure. For reads. */
+  sendAll(commands: readonly (readonly Argument[])[], options: SendOptions): Promise<unknown[]>
+  /** Resolves when commands can be written; rejects with STORE_UNAVAILABLE at the deadline. */
+  whenUsable(deadlineMs: number): Promise<void>
+  /** Drops the socket (answers under way are lost) and connects anew. */
+  reset(): void
+  /** Lets answers under way arrive within their deadlines, then closes. */
+  close(): Promise<void>
+}
+
+export interface LinkOptions {
+  readonly url: string
+  readonly name: string
+  /** Milliseconds from an accepted TCP connection to a usable one (authentication, loading). */
+  readonly connectDeadlineMs: number
+}
+
+const firstRetryMs = 50
+const lastRetryMs = 2_000
+
+/** First words by which a server says that it cannot work now, whatever the command. */
+const refusals = new Set([
+  'LOADING',
+  'BUSY',
+  'READONLY',
+  'MASTERDOWN',
+  'MISCONF',
+  'OOM',
+  'CLUSTERDOWN',
+  'TRYAGAIN',
+  'NOREPLICAS',
+  'UNKILLABLE',
+  'UNBLOCKED',
+])
+
+/** First words by which a server says that this user may not do this. */
+const denials = new Set(['NOAUTH', 'WRONGPASS', 'NOPERM', 'DENIED'])
+const denialNext = 'check the user, the password and the rights it has on the Redis server'
+
+/** The URL without its password, fit for a log. Throws INVALID_ARGUMENT when it is no redis:// or rediss:// URL. */
+export function redactUrl(url: string): string {
+  const parsed = parseUrl(url)
+  if (parsed.password !== '') parsed.password = '***'
+  return parsed.href
+}
+
+function parseUrl(url: string): URL {
+  // The text itself is kept out of the error: it may hold a password.
+  if (!URL.canParse(url)) throw new HoldfastError('INVALID_ARGUMENT', 'the Redis URL is not a URL')
+  const parsed = new URL(url)
+  if (parsed.protocol !== 'redis:' && parsed.protocol !== 'rediss:') {
+    throw new HoldfastError(
+      'INVALID_ARGUMENT',
+      `a Redis URL starts with redis:// or rediss://, not ${parsed.protocol}//`,
+    )
+  }
+  return parsed
+}
+
+/** What an error reply of the server means to a caller. Arguments are kept out: they may hold payloads. */
+export function failureOfReply(text: string): Error {
+  // Lua's error_reply puts ERR before an error of one word: a code without a detail.
+  const [word = '', ...rest] = (/^ERR ([A-Z_]+)$/.exec(text)?.[1] ?? text).split(' ')
+  if (isErrorCode(word)) return new HoldfastError(word, rest.length > 0 ? rest.join(' ') : undefined)
+  if (refusals.has(word)) return new HoldfastError('STORE_UNAVAILABLE', text)
+  if (denials.has(word)) return new HoldfastError('STORE_UNAVAILABLE', text, { next: denialNext })
+  return new Error(text)
+}
+
+/** The name of a command for messages: its first word, and for FCALL the function. Never an argument. */
+function nameOf(args: readonly Argument[]): string {
+  const name = String(args[0]).toUpperCase()
+  return name.startsWith('FCALL') ? `${name} ${String(args[1])}` : name
+}
+
+function unanswered(args: readonly Argument[], why: string): HoldfastError {
+  return new HoldfastError(
+    'DEADLINE_EXCEEDED',
+    `${nameOf(args)}: ${why}; it may or may not have taken effect`,
+  )
+}
+
+/**
+ * ioredis by default sends a command again after a lost reply, and keeps what was called while offline.
+ * `maxRetriesPerRequest: 0` with `autoResendUnfulfilledCommands: false` rejects what was under way when the
+ * socket closed; without the offline queue nothing is written later than its caller knows.
+ */
+function connect(options: LinkOptions): Redis {
+  return new Redis(options.url, {
+    connectionName: options.name,
+    protocol: 2,
+    lazyConnect: true,
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 0,
+    autoResendUnfulfilledCommands: false,
+    disableClientInfo: true,
+    connectTimeout: options.connectDeadlineMs,
+    maxLoadingRetryTime: 200,
+    retryStrategy: (times) => Math.min(lastRetryMs, firstRetryMs * 2 ** Math.min(times - 1, 10)),
+  })
+}
+
+/** True for refusals at connecting that no waiting will cure. */
+function isPermanent(text: string): boolean {
+  return (
+    denials.has(text.split(' ')[0] ?? '') ||
+    text.startsWith('ERR DB index') ||
+    text.startsWith('ERR invalid password')
+  )
+}
+
+/** Opens a link; it connects in the background. Throws INVALID_ARGUMENT for a bad URL. */
+export function openLink(options: LinkOptions): Link {
+  const address = redactUrl(options.url)
+  const client = connect(options)
+  const waiting = new Set<(failure?: HoldfastError) => void>()
+  let underWay = 0
+  let onIdle: () => void = () => undefined
+  let closed = false
+  let healthy = false
+  let lastFailure = ''
+  let handshakeTimer: NodeJS.Timeout | undefined
+
+  const isUsable = () => !closed && client.status === 'ready' && client.stream.writable
+  const unavailable = (why: string) => new HoldfastError('STORE_UNAVAILABLE', `${address}: ${why}`)
+  const wake = (failure?: HoldfastError) => {
+    for (const settle of [...waiting]) settle(failure)
+  }
+
+  function onError(error: Error) {
+    lastFailure = error.message
+    // A refused SELECT would leave the connection, usable, on database 0.
+    if (error instanceof ReplyError) client.stream.destroy()
+    if (isPermanent(error.message)) {
+      wake(new HoldfastError('STORE_UNAVAILABLE', `${address}: ${error.message}`, { next: denialNext }))
+    }
+  }
+
+  // A server (or what stands between) that accepts the connection and then says nothing.
+  function onConnect() {
+    clearTimeout(handshakeTimer)
+    handshakeTimer = setTimeout(() => {
+      lastFailure = `not ready ${options.connectDeadlineMs} ms after the connection was accepted`
+      client.stream.destroy()
+    }, options.connectDeadlineMs)
+  }
+
+  function onReady() {
+    clearTimeout(handshakeTimer)
+    healthy = true
+    lastFailure = ''
+    wake()
+  }
+
+  function onClose() {
+    clearTimeout(handshakeTimer)
+    healthy = false
+  }
+
+  // ioredis gives up for good when creating the socket throws; a link does not.
+  function onEnd() {
+    if (closed) return
+    setTimeout(() => {
+      if (!closed && client.status === 'end') client.connect().catch(() => undefined)
+    }, lastRetryMs)
+  }
+
+  client.on('error', onError)
+  client.on('connect', onConnect)
+  client.on('ready', onReady)
+  client.on('close', onClose)
+  client.on('end', onEnd)
+  client.connect().catch(() => undefined)
+
+  function nextReady(waitMs: number): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const settle = (failure?: HoldfastError) => {
+        clearTimeout(timer)
+        waiting.delete(settle)
+        if (failure === undefined) resolve()
+        else reject(failure)
+      }
+      const timer = setTimeout(
+        () => settle(unavailable(`no connection within the deadline (${lastFailure || 'no answer'})`)),
+        waitMs,
+      )
+      waiting.add(settle)
+    })
+  }
+
+  async function whenUsable(deadlineMs: number): Promise<void> {
+    const deadlineAt = performance.now() + deadlineMs
+    while (!isUsable()) {
+      if (closed) throw unavailable('this connection was closed')
+      await nextReady(Math.max(0, deadlineAt - performance.now()))
+    }
+  }
+
+  function failureOf(args: readonly Argument[], error: Error): Error {
+    if (!(error instanceof ReplyError))
+      return unanswered(args, `the connection was lost (${lastFailure || 'closed'})`)
+    const failure = failureOfReply(error.message)
+    healthy = !isHoldfastError(failure, 'STORE_UNAVAILABLE')
+    // A demoted primary keeps its connections; the address may lead elsewhere by now.
+    if (error.message.startsWith('READONLY')) client.stream.destroy()
+    return failure
+  }
+
+  /** The command is on the socket when this returns, unless the connection was lost a moment ago. */
+  function write(args: readonly Argument[], deadlineMs: number, options: SendOptions): Promise<unknown> {
+    if (!isUsable()) return Promise.reject(unavailable(`not connected (${lastFailure || 'lost just now'})`))
+    const stream = client.stream
+    // Upper case keeps ioredis from reshaping replies (HGETALL into an object and the like).
+    const name = String(args[0]).toUpperCase()
+    const command = new Command(name, args.slice(1), { replyEncoding: options.buffers ? null : 'utf8' })
+    underWay += 1
+    return new Promise<unknown>((resolve, reject) => {
+      // After a stalled event loop the answer may be waiting in the socket: read once more, then judge.
+      const timer = setTimeout(() => setImmediate(expire), Math.max(0, deadlineMs))
+      function expire() {
+        if (command.isSettled) return
+        healthy = false
+        reject(unanswered(args, `no answer within ${options.deadlineMs} ms`))
+        // The socket may be half open, and a late answer must find nobody.
+        stream.destroy()
+      }
+      command.promise.then(
+        (reply: unknown) => {
+          clearTimeout(timer)
+          settled()
+          healthy = true
+          resolve(reply)
+        },
+        (error: Error) => {
+          clearTimeout(timer)
+          settled()
+          reject(failureOf(args, error))
+        },
+      )
+      client.sendCommand(command)
+      options.onSent?.()
+    })
+  }
+
+  function settled() {
+    underWay -= 1
+    if (underWay === 0) onIdle()
+  }
+
+  /** Resolves when nothing is under way; the deadlines of what is bound it. */
+  function idle(): Promise<void> {
+    return new Promise((resolve) => {
+      if (underWay === 0) resolve()
+      else onIdle = resolve
+    })
+  }
+
+  async function sendLater(args: readonly Argument[], options: SendOptions): Promise<unknown> {
+    const startedAt = performance.now()
+    await whenUsable(options.deadlineMs)
+    return write(args, options.deadlineMs - (performance.now() - startedAt), options)
+  }
+
+  async function sendAll(
+    commands: readonly (readonly Argument[])[],
+    options: SendOptions,
+  ): Promise<unknown[]> {
+    const startedAt = performance.now()
+    if (!isUsable()) await whenUsable(options.deadlineMs)
+    const left = options.deadlineMs - (performance.now() - startedAt)
+    const stream = client.stream
+    stream.cork()
+    const answers = commands.map((args) => write(args, left, { ...options, onSent: undefined }))
+    stream.uncork()
+    options.onSent?.()
+    return Promise.all(answers)
+  }
+
+  async function close(): Promise<void> {
+    if (closed) return
+    closed = true
+    wake(unavailable('this connection was closed'))
+    await idle()
+    clearTimeout(handshakeTimer)
+    client.disconnect()
+    client.stream?.destroy()
+  }
+
+  return {
+    get healthy() {
+      return healthy && isUsable()
+    },
+    send: (args, options) =>
+      isUsable() ? write(args, options.deadlineMs, options) : sendLater(args, options),
+    sendAll,
+    whenUsable,
+    reset: () => {
+      client.stream?.destroy()
+    },
+    close,
+  }
+}
