@@ -69,6 +69,8 @@ export interface FenceOptions {
 export interface Repaired {
   readonly messages: number
   readonly deliveries: number
+  /** Messages whose rows contradict themselves; they stay owed. */
+  readonly stuck: number
 }
 
 /**
@@ -242,21 +244,39 @@ async function repairAll(
 ): Promise<Repaired> {
   let messages = 0
   let deliveries = 0
-  for (let first = 0; !stopped(); ) {
-    const owing = await reader.strings(['ZRANGE', keys.obligations, first, first + repairAtOnce - 1])
+  let stuck = 0
+  while (!stopped()) {
+    const owing = await reader.strings(['ZRANGE', keys.obligations, stuck, stuck + repairAtOnce - 1])
     if (owing.length === 0) break
     for (const id of owing) {
-      if (stopped()) break
-      const before = deliveries
-      for (let complete = false; !complete && !stopped(); ) {
-        const reply = await fanOut(functions, id, onPoint)
-        deliveries += reply.deliveries.length
-        complete = reply.made >= reply.recipients
-      }
-      if (deliveries > before) messages += 1
+      const made = await repairOne(functions, id, onPoint, stopped)
+      if (made === undefined) stuck += 1
+      deliveries += made ?? 0
+      messages += made ? 1 : 0
     }
   }
-  return { messages, deliveries }
+  return { messages, deliveries, stuck }
+}
+
+/** Deliveries made for one message; undefined where the record is in its way, which a later repair meets again. */
+async function repairOne(
+  functions: Functions,
+  id: string,
+  onPoint: OnPoint | undefined,
+  stopped: () => boolean,
+): Promise<number | undefined> {
+  let deliveries = 0
+  try {
+    for (let complete = false; !complete && !stopped(); ) {
+      const reply = await fanOut(functions, id, onPoint)
+      deliveries += reply.deliveries.length
+      complete = reply.made >= reply.recipients
+    }
+    return deliveries
+  } catch (error) {
+    if (isHoldfastError(error, 'RECORD_DAMAGED', 'MESSAGE_NOT_FOUND', 'NO_ROUTE')) return undefined
+    throw error
+  }
 }
 
 function briefOf(view: DeliveryView): Accepted['deliveries'][number] {

@@ -337,12 +337,11 @@ describe('the lock', () => {
     expect(said.filter((line) => line.startsWith('refused MIRROR_LOCKED'))).toHaveLength(2)
   })
 
-  test('is waited for while its holder ends', async () => {
-    const holder = startProcess('hold')
-    expect(await firstLine(holder.lines)).toBe('open 1')
-    const waiter = startProcess('hold', 30_000)
-    holder.child.stdin.end()
-    expect(await firstLine(waiter.lines)).toBe('open 2')
+  test('is waited for while its holder dies', async () => {
+    const { child, lines } = startProcess('hold')
+    expect(await firstLine(lines)).toBe('open 1')
+    child.kill('SIGTERM')
+    expect(open({ lockWaitMs: 30_000 }).incarnation).toBe(2)
   })
 
   test('is free at once after SIGKILL, and everything acknowledged is there', async () => {

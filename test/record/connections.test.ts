@@ -278,6 +278,19 @@ describe('the URL', () => {
     await expect(opening).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
   })
 
+  it('nor after a reconnection that may not select its database any more', async () => {
+    server.cli('ACL', 'SETUSER', 'sam', 'on', '>right', '~*', '+@all')
+    const store = await open(`redis://sam:right@127.0.0.1:${server.port}/3`)
+    server.cli('ACL', 'SETUSER', 'sam', '-select')
+    server.cli('CLIENT', 'KILL', 'USER', 'sam')
+    await until(() => !store.healthy)
+    await expect(store.call(['SET', 'astray', 'x'])).rejects.toThrow(/^STORE_UNAVAILABLE .*NOPERM/)
+    expect(server.cli('GET', 'astray')).toBe('')
+    server.cli('ACL', 'SETUSER', 'sam', '+select')
+    expect(await until(() => store.call(['SET', 'astray', 'x']))).toBe('OK')
+    expect(server.cli('-n', '3', 'GET', 'astray')).toBe('x')
+  })
+
   it('is unavailable where nothing listens', async () => {
     const opening = openStore({ url: 'redis://127.0.0.1:1', name: 'test', connectDeadlineMs: 300 })
     await expect(opening).rejects.toThrow(/^STORE_UNAVAILABLE redis:\/\/127.0.0.1:1: .*ECONNREFUSED/)

@@ -57,4 +57,6 @@ async function fill() {
   process.exit(0)
 }
 
-await { hold, write, fill }[/** @type {'hold' | 'write' | 'fill'} */ (mode)]()
+if (mode === 'hold') await hold()
+if (mode === 'write') await write()
+if (mode === 'fill') await fill()

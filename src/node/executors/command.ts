@@ -248,12 +248,19 @@ async function supervise(child: Child, abort: Promise<string>, killGraceMs: numb
 /** SIGTERM to the group; SIGKILL if anything of it is left after the grace. */
 async function endTree(child: ChildIdentity, killGraceMs: number): Promise<void> {
   signalGroup(child.group, 'SIGTERM')
-  const deadline = performance.now() + killGraceMs
+  if (await treeEnds(child, killGraceMs)) return
+  signalGroup(child.group, 'SIGKILL')
+  await treeEnds(child, reapMs)
+}
+
+async function treeEnds(child: ChildIdentity, ms: number): Promise<boolean> {
+  const deadline = performance.now() + ms
   while (treeAlive(child)) {
     const leftMs = deadline - performance.now()
-    if (leftMs <= 0) return signalGroup(child.group, 'SIGKILL')
+    if (leftMs <= 0) return false
     await sleep(Math.min(pollMs, leftMs))
   }
+  return true
 }
 
 /** A group that is gone already needs no signal. */

@@ -1,4 +1,4 @@
-import { closeSync, fsyncSync, mkdirSync, openSync } from 'node:fs'
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import Database from 'libsql'
 import { HoldfastError, isHoldfastError } from '../../contract/errors.js'
@@ -35,7 +35,7 @@ const logKeptBytes = 16 * 1024 * 1024
 export function openStore(file: string, lockWaitMs: number): Store {
   return orUnusable(file, () => {
     makeFolder(dirname(resolve(file)))
-    return storeOn(lockedConnection(file, lockWaitMs), file)
+    return lockedStore(file, lockWaitMs)
   })
 }
 
@@ -78,23 +78,28 @@ function sqliteCode(error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
 }
 
-/** Makes the folder and what is missing above it, durably: a power cut must not take a mirror with its folder. */
+/**
+ * Makes the folder and what is missing above it, durably: a power cut must not take a mirror with its
+ * folder. Step by step, because Node's own recursive way never returns where the system refuses with ENOENT (/proc).
+ */
 function makeFolder(folder: string): void {
-  const first = mkdirSync(folder, { recursive: true, mode: 0o700 })
-  if (first === undefined) return
-  for (let at = folder; ; at = dirname(at)) {
-    const descriptor = openSync(dirname(at), 'r')
-    fsyncSync(descriptor)
-    closeSync(descriptor)
-    if (at === first || at === dirname(at)) return
+  if (existsSync(folder)) return
+  makeFolder(dirname(folder))
+  try {
+    mkdirSync(folder, { mode: 0o700 })
+  } catch (error) {
+    if (!existsSync(folder)) throw error
   }
+  const above = openSync(dirname(folder), 'r')
+  fsyncSync(above)
+  closeSync(above)
 }
 
-function lockedConnection(file: string, lockWaitMs: number): Database.Database {
+function lockedStore(file: string, lockWaitMs: number): Store {
   const deadline = performance.now() + lockWaitMs
   for (;;) {
-    const connection = tryLock(file)
-    if (connection !== undefined) return connection
+    const store = tryLock(file)
+    if (store !== undefined) return store
     if (performance.now() >= deadline) {
       throw new HoldfastError('MIRROR_LOCKED', `another process, or this one, holds the mirror ${file}`)
     }
@@ -103,44 +108,30 @@ function lockedConnection(file: string, lockWaitMs: number): Database.Database {
 }
 
 /**
- * A connection inside an immediate transaction, or undefined while somebody holds the lock. Every refused
- * try closes its connection: two openers that kept their shared locks would wait for each other. Only
- * `exec` until the lock is ours: a prepared statement keeps a closed connection, with its locks, alive.
+ * The store, locked, or undefined while somebody else holds the lock or is about to. Every refused try gives
+ * up all it holds: two openers that kept their shared locks would wait for each other.
  */
-function tryLock(file: string): Database.Database | undefined {
+function tryLock(file: string): Store | undefined {
   const connection = new Database(file)
   try {
     connection.exec('pragma locking_mode = exclusive')
     connection.exec('pragma synchronous = full')
-    connection.exec('begin immediate')
-    return connection
+    transaction(connection, () => refuseForeign(connection, file))
+    enterLog(connection)
+    return storeOn(connection)
   } catch (error) {
-    connection.close()
-    if (sqliteCode(error).startsWith('SQLITE_BUSY')) return undefined
+    release(connection)
+    if (isBusy(error)) return undefined
     throw error
   }
+}
+
+function isBusy(error: unknown): boolean {
+  return sqliteCode(error).startsWith('SQLITE_BUSY')
 }
 
 function pause(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
-}
-
-function storeOn(connection: Database.Database, file: string): Store {
-  try {
-    refuseForeign(connection, file)
-    connection.exec('commit')
-  } catch (error) {
-    release(connection)
-    throw error
-  }
-  const store = statementsOn(connection)
-  try {
-    enterLog(connection, store)
-  } catch (error) {
-    store.close()
-    throw error
-  }
-  return store
 }
 
 /** A database with tables but without ours is somebody else's: it is left as it was. */
@@ -152,14 +143,14 @@ function refuseForeign(connection: Database.Database, file: string): void {
   })
 }
 
-function enterLog(connection: Database.Database, store: Store): void {
+function enterLog(connection: Database.Database): void {
   connection.exec(`pragma journal_size_limit = ${logKeptBytes}`)
-  const mode = store.first<{ journal_mode: string }>('pragma journal_mode = wal', [])?.journal_mode
-  if (mode === 'wal') return
-  throw new HoldfastError('MIRROR_UNUSABLE', `no write-ahead log here (journal mode ${mode})`)
+  const row = connection.prepare('pragma journal_mode = wal').get([]) as { journal_mode: string }
+  if (row.journal_mode === 'wal') return
+  throw new HoldfastError('MIRROR_UNUSABLE', `no write-ahead log here (journal mode ${row.journal_mode})`)
 }
 
-function statementsOn(connection: Database.Database): Store {
+function storeOn(connection: Database.Database): Store {
   const statements = new Map<string, Database.Statement>()
   const prepared = (sql: string): Database.Statement => {
     let statement = statements.get(sql)
@@ -204,11 +195,17 @@ function rollBack(connection: Database.Database): void {
 
 /**
  * Gives up the lock. `close` alone does not while a prepared statement awaits the garbage collector; leaving
- * the exclusive mode does, with the next read. (It cannot be left in write-ahead mode, hence the order in `close`.)
+ * the exclusive mode does, with the next read. (It cannot be left in write-ahead mode, hence the order in
+ * `close`.) What fails here leaves the lock to the collector, or to the end of the process.
  */
 function release(connection: Database.Database): void {
-  rollBack(connection)
-  connection.exec('pragma locking_mode = normal')
-  connection.exec('select name from sqlite_master')
-  connection.close()
+  try {
+    rollBack(connection)
+    connection.exec('pragma locking_mode = normal')
+    connection.exec('select name from sqlite_master')
+  } catch {
+    // Not ours to read: nothing is held.
+  } finally {
+    connection.close()
+  }
 }

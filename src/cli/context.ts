@@ -1,0 +1,84 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { HoldfastError } from '../contract/errors.js'
+import { type Hub, openHub } from '../hub/open-hub.js'
+import { type EmbeddedServer, startEmbedded } from '../record/embedded.js'
+import { defaultData, type Settings } from './config.js'
+import { say } from './output.js'
+
+/** Where the record is, for as long as a command needs it. */
+export interface Place {
+  readonly redis: string
+  /** Present when it is the embedded server. */
+  readonly embedded?: EmbeddedServer
+}
+
+export interface PlaceOptions {
+  /** Make the data folder when there is none; else that is STORE_UNKNOWN, and nothing is made. */
+  readonly create?: boolean
+  /** The command handles SIGINT and SIGTERM itself. */
+  readonly handlesSignals?: boolean
+  readonly log?: (line: string) => void
+}
+
+/**
+ * Uses the server named by the settings, or the embedded one: attached to when it runs, else started and
+ * stopped again afterwards, also when a signal ends the command.
+ */
+export async function withRecord<Answer>(
+  settings: Settings,
+  use: (place: Place) => Promise<Answer>,
+  options: PlaceOptions = {},
+): Promise<Answer> {
+  if (settings.redis !== undefined) return use({ redis: settings.redis })
+  if (options.create !== true) requireDataFolder(settings)
+  const embedded = await startEmbedded({ dataDir: settings.data, log: options.log })
+  const release = options.handlesSignals === true ? () => undefined : stopOnSignal(embedded)
+  try {
+    return await use({ redis: embedded.url, embedded })
+  } finally {
+    await embedded.stop()
+    release()
+  }
+}
+
+/** Opens the hub for one command. */
+export function withHub<Answer>(settings: Settings, use: (hub: Hub) => Promise<Answer>): Promise<Answer> {
+  return withRecord(settings, async ({ redis }) => {
+    const hub = await openHub({ redis, hub: settings.hub, onRepairError: sayRepairError })
+    try {
+      return await use(hub)
+    } finally {
+      await hub.close()
+    }
+  })
+}
+
+function sayRepairError(error: unknown): void {
+  say(`a fan-out that was cut could not be completed now: ${error instanceof Error ? error.message : error}`)
+}
+
+function requireDataFolder(settings: Settings): void {
+  if (existsSync(join(settings.data, 'redis'))) return
+  throw new HoldfastError('STORE_UNKNOWN', `there is no record in the folder ${settings.data}`, {
+    next: `run \`holdfast init${settings.data === defaultData ? '' : ` --data ${settings.data}`}\` or \`holdfast dev\`, or name a server with --redis`,
+  })
+}
+
+/** A short command that is interrupted takes the server it started with it, then dies of the same signal. */
+function stopOnSignal(embedded: EmbeddedServer): () => void {
+  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+  const handlers = signals.map((signal) => {
+    const handler = () => {
+      void embedded.stop().finally(() => {
+        process.removeListener(signal, handler)
+        process.kill(process.pid, signal)
+      })
+    }
+    process.once(signal, handler)
+    return () => process.removeListener(signal, handler)
+  })
+  return () => {
+    for (const remove of handlers) remove()
+  }
+}

@@ -1,0 +1,108 @@
+import { accessSync, constants } from 'node:fs'
+import { type Command, Option } from 'commander'
+import { z } from 'zod'
+import { isHostId, isId } from '../contract/ids.js'
+import type { Recipient } from '../contract/message.js'
+import { readSettings, type Settings } from './config.js'
+import { type ExitCode, exitCodes, usageError } from './failure.js'
+import { parseDuration, parseTime } from './times.js'
+
+/** What a command is run with, beside its own values. */
+export interface Context {
+  readonly settings: Settings
+  readonly json: boolean
+}
+
+/** What a command does; answers its exit code, 0 when it answers nothing. */
+export type Act<Values> = (values: Values, context: Context) => Promise<ExitCode | undefined>
+
+/**
+ * An action for commander: reads the settings and checks the command's own flags and arguments against the
+ * schema, by their names in camelCase. Every problem of both is reported at once.
+ */
+export function action<Schema extends z.ZodType>(
+  schema: Schema,
+  act: Act<z.output<Schema>>,
+): (this: Command) => Promise<void> {
+  return async function (this: Command) {
+    const flags: Record<string, unknown> = this.optsWithGlobals()
+    const { settings, problems } = readSettings(flags, process.env, process.cwd())
+    const checked = schema.safeParse({ ...flags, ...argumentsOf(this) })
+    const wrong = checked.success ? [] : checked.error.issues.map((issue) => describeIssue(this, issue))
+    if (!checked.success || problems.length > 0) throw usageError([...problems, ...wrong])
+    process.exitCode = (await act(checked.data, { settings, json: flags['json'] === true })) ?? exitCodes.ok
+  }
+}
+
+function argumentsOf(command: Command): Record<string, unknown> {
+  return Object.fromEntries(command.registeredArguments.map((each, at) => [each.name(), command.args[at]]))
+}
+
+function describeIssue(command: Command, issue: z.core.$ZodIssue): string {
+  const name = String(issue.path[0] ?? '')
+  const option = command.options.find((each) => each.attributeName() === name)
+  const label = option?.long ?? name.toUpperCase()
+  return label === '' ? issue.message : `${label}: ${issue.message}`
+}
+
+/** An option that may be given several times, as a list. */
+export function repeatable(flags: string, description: string): Option {
+  return new Option(flags, `${description}; may be repeated`).argParser(
+    (value: string, before: string[] | undefined) => [...(before ?? []), value],
+  )
+}
+
+const required = (issue: { input: unknown }) => (issue.input === undefined ? 'is required' : undefined)
+const text = z.string({ error: required })
+
+function parsed<Value>(parse: (given: string) => Value | undefined, problem: string) {
+  return text.transform((given, context): Value => {
+    const value = parse(given)
+    if (value !== undefined) return value
+    context.addIssue({ code: 'custom', message: `${JSON.stringify(given)} ${problem}` })
+    return z.NEVER
+  })
+}
+
+function wholeNumber(least: number, most: number) {
+  return parsed((given) => {
+    const value = /^\d{1,15}$/.test(given) ? Number(given) : Number.NaN
+    return value >= least && value <= most ? value : undefined
+  }, `is no whole number from ${least} to ${most}`)
+}
+
+function recipientOf(given: string): Recipient | undefined {
+  const [kind, name] = [given.slice(0, given.indexOf(':')), given.slice(given.indexOf(':') + 1)]
+  if (kind === 'host' && isHostId(name)) return { host: name }
+  if (kind === 'session' && isId(name)) return { session: name }
+  return undefined
+}
+
+function isReadable(path: string): boolean {
+  try {
+    accessSync(path, constants.R_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** What flags and arguments are checked against. */
+export const value = {
+  text,
+  sentence: text.refine(
+    (given) => given !== '' && Buffer.byteLength(given) <= 1024,
+    'must be 1 to 1024 bytes of text',
+  ),
+  id: text.refine(isId, 'must be 1 to 255 bytes of printable ASCII'),
+  host: text.refine(isHostId, 'must match [a-z0-9._-], 1 to 63 long, alphanumeric at both ends'),
+  recipient: parsed(recipientOf, 'is no recipient: host:<host> or session:<session>'),
+  wholeNumber,
+  duration: parsed(parseDuration, 'is no length of time: 500ms, 30s, 5m, 2h, 1d or plain milliseconds'),
+  time: parsed(
+    (given) => parseTime(given),
+    'is no time: RFC 3339 with an offset, Unix milliseconds, or a duration from now such as 5m',
+  ),
+  readableFile: text.refine(isReadable, 'names no file that can be read'),
+  flag: z.boolean().default(false),
+}

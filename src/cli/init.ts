@@ -1,0 +1,33 @@
+import type { Command } from 'commander'
+import { z } from 'zod'
+import { initRecord } from '../hub/open-hub.js'
+import { withRecord } from './context.js'
+import { action, value } from './flags.js'
+import { fields, print, printJson, say } from './output.js'
+
+const schema = z.object({ afterLoss: value.flag })
+
+/** `holdfast init`: the identity of a record, which nothing but this (and `dev`) makes. */
+export function addInit(program: Command): void {
+  program
+    .command('init')
+    .description('make the record of the hub; changes nothing where there is one')
+    .option('--after-loss', 'on a server that lost the record: epochs go on above all ever given')
+    .action(
+      action(schema, async ({ afterLoss }, { settings, json }) => {
+        const made = await withRecord(
+          settings,
+          ({ redis }) => initRecord({ redis, hub: settings.hub, afterLoss }),
+          { create: true, log: json ? undefined : say },
+        )
+        if (json) return void printJson(made)
+        print(
+          fields([
+            ['store', made.storeId],
+            ['generation', made.generation],
+            ['record', made.made ? 'made' : 'present'],
+          ]),
+        )
+      }),
+    )
+}

@@ -1,0 +1,67 @@
+import type { HoldfastError } from '../contract/errors.js'
+import { isHoldfastError } from '../contract/errors.js'
+import type { HeartbeatReply } from '../contract/steps.js'
+import type { NodeLog } from './log.js'
+
+export interface HeartbeatsOptions {
+  beat(): Promise<HeartbeatReply>
+  rejoin(): Promise<unknown>
+  /** Told of an error after which this process must not go on. */
+  onFatal(error: HoldfastError): void
+  readonly log: NodeLog
+}
+
+/** Says at the hub's pace that this process lives, whatever its work does. */
+export interface Heartbeats {
+  start(everyMs: number): void
+  /** The pace the hub asks for now. */
+  staleAfterMs(): number
+  stop(): Promise<void>
+}
+
+export function createHeartbeats(options: HeartbeatsOptions): Heartbeats {
+  let everyMs = 2000
+  let staleAfterMs = 10_000
+  let timer: NodeJS.Timeout | undefined
+  let beating: Promise<void> = Promise.resolve()
+  let stopped = false
+
+  function schedule(): void {
+    if (stopped) return
+    timer = setTimeout(() => {
+      beating = beatOnce().then(schedule)
+    }, everyMs)
+  }
+
+  async function beatOnce(): Promise<void> {
+    try {
+      const reply = await options.beat()
+      everyMs = reply.heartbeatMs
+      staleAfterMs = reply.staleAfterMs
+    } catch (error) {
+      await missed(error)
+    }
+  }
+
+  async function missed(error: unknown): Promise<void> {
+    if (isHoldfastError(error, 'SUPERSEDED', 'MIRROR_CLONED', 'LEFT')) {
+      if (!stopped) options.onFatal(error)
+      return
+    }
+    options.log.warn({ error: String(error) }, 'heartbeat not answered')
+    if (isHoldfastError(error, 'NOT_JOINED')) await options.rejoin().catch(missed)
+  }
+
+  return {
+    start: (pace) => {
+      everyMs = pace
+      schedule()
+    },
+    staleAfterMs: () => staleAfterMs,
+    stop: async () => {
+      stopped = true
+      clearTimeout(timer)
+      await beating
+    },
+  }
+}

@@ -1,0 +1,171 @@
+import { backoffMs } from '../contract/backoff.js'
+import type { ClaimedDelivery } from '../contract/steps.js'
+
+/** A delivery that this node holds, has handed off and will execute. */
+export interface Work {
+  readonly id: string
+  readonly epoch: number
+  readonly session: string | undefined
+  readonly message: ClaimedDelivery['message']
+  readonly payload: Buffer
+  /** Attempts of ours that ended as not_sent. */
+  tries: number
+  /** Minted and durable, asked for, not yet given: a pause made the record refuse it. */
+  grant: string | undefined
+}
+
+/** What became of one run. `again`: not_sent, to be tried after a while; `paused`: begin was refused for now. */
+export type Verdict = { kind: 'over' } | { kind: 'again'; afterMs: number } | { kind: 'paused' }
+
+export interface LanesOptions {
+  /** Lanes executed at the same time. */
+  readonly concurrency: number
+  /** Executes the work; never rejects. */
+  run(work: Work): Promise<Verdict>
+  /** Called whenever a place becomes free. */
+  onRoom(): void
+}
+
+/**
+ * What this node has taken on, lane by lane: one of a lane runs at a time, in the order in which they were
+ * claimed; a redriven one lets the next pass, a paused one does not.
+ */
+export interface Lanes {
+  add(work: Work): void
+  /** The epoch under which the delivery is held here, if it is. */
+  epochOf(id: string): number | undefined
+  /** Held and runnable, running ones included: what counts against the node's buffer. */
+  active(): number
+  /** Everything held, paused and put-off ones included. */
+  total(): number
+  running(): number
+  /** Asks again for what a pause refused. */
+  wake(): void
+  /** Begins nothing more; resolves when nothing runs. */
+  stop(): Promise<void>
+}
+
+interface Lane {
+  readonly queue: Work[]
+  state: 'idle' | 'ready' | 'running' | 'paused'
+  refusals: number
+}
+
+const pauseRetry = { leastMs: 250, mostMs: 2000 }
+
+export function createLanes(options: LanesOptions): Lanes {
+  const lanes = new Map<string, Lane>()
+  const held = new Map<string, number>()
+  const ready: string[] = []
+  const timers = new Set<NodeJS.Timeout>()
+  let running = 0
+  let putOff = 0
+  let stopped: (() => void) | undefined
+  let stopping = false
+
+  function add(work: Work): void {
+    held.set(work.id, work.epoch)
+    enqueue(work)
+  }
+
+  function enqueue(work: Work): void {
+    const key = laneOf(work)
+    const lane: Lane = lanes.get(key) ?? { queue: [], state: 'idle', refusals: 0 }
+    lanes.set(key, lane)
+    lane.queue.push(work)
+    if (lane.state === 'idle') makeReady(key, lane)
+  }
+
+  function makeReady(key: string, lane: Lane): void {
+    lane.state = 'ready'
+    ready.push(key)
+    pump()
+  }
+
+  function pump(): void {
+    while (!stopping && running < options.concurrency) {
+      const key = ready.shift()
+      if (key === undefined) return
+      const lane = lanes.get(key)
+      const work = lane?.queue[0]
+      if (lane === undefined || work === undefined) continue
+      lane.state = 'running'
+      running += 1
+      void options.run(work).then((verdict) => finish(key, lane, work, verdict))
+    }
+  }
+
+  function finish(key: string, lane: Lane, work: Work, verdict: Verdict): void {
+    running -= 1
+    if (verdict.kind === 'paused') pauseLane(key, lane)
+    else leaveLane(key, lane, work, verdict)
+    if (stopping && running === 0) stopped?.()
+    pump()
+    options.onRoom()
+  }
+
+  function leaveLane(key: string, lane: Lane, work: Work, verdict: Verdict): void {
+    lane.queue.shift()
+    lane.refusals = 0
+    if (verdict.kind === 'again') tryLater(work, verdict.afterMs)
+    else if (held.get(work.id) === work.epoch) held.delete(work.id)
+    if (lane.queue.length > 0) makeReady(key, lane)
+    else lanes.delete(key)
+  }
+
+  function tryLater(work: Work, afterMs: number): void {
+    putOff += 1
+    after(afterMs, () => {
+      putOff -= 1
+      enqueue(work)
+    })
+  }
+
+  function pauseLane(key: string, lane: Lane): void {
+    lane.state = 'paused'
+    lane.refusals += 1
+    after(backoffMs(pauseRetry, lane.refusals), () => resume(key, lane))
+  }
+
+  function resume(key: string, lane: Lane): void {
+    if (lane.state === 'paused') makeReady(key, lane)
+  }
+
+  function after(delayMs: number, action: () => void): void {
+    const timer = setTimeout(() => {
+      timers.delete(timer)
+      action()
+    }, delayMs)
+    timers.add(timer)
+  }
+
+  function waitingBehindPause(): number {
+    let count = 0
+    for (const lane of lanes.values()) if (lane.state === 'paused') count += lane.queue.length
+    return count
+  }
+
+  return {
+    add,
+    epochOf: (id) => held.get(id),
+    active: () => held.size - putOff - waitingBehindPause(),
+    total: () => held.size,
+    running: () => running,
+    wake: () => {
+      for (const [key, lane] of lanes) resume(key, lane)
+    },
+    stop: () => {
+      stopping = true
+      for (const timer of timers) clearTimeout(timer)
+      timers.clear()
+      if (running === 0) return Promise.resolve()
+      return new Promise((resolve) => {
+        stopped = resolve
+      })
+    },
+  }
+}
+
+function laneOf(work: Work): string {
+  return JSON.stringify([work.message.conversation, work.session ?? null])
+}
