@@ -5,7 +5,7 @@
 -- ERRORS STORE_UNKNOWN INVALID_ARGUMENT NOT_JOINED SUPERSEDED LEFT
 -- STATES delivered and idle -> executing | failed (blocked, expired)
 do
-  hf.register('hf_begin', {}, function(keys, argv)
+  hf.register('hf_begin', { 'allow-oom' }, function(keys, argv)
     return hf.on_items(keys, argv, 'begin', 3, function(ctx, node, item)
       local delivery, epoch, grant = hf.delivery_id(item[1]), hf.integer(item[2], 'epoch'), hf.id(item[3], 'grant')
       return function() return hf.begin(ctx, node, delivery, epoch, grant) end

@@ -31,7 +31,7 @@ do
     end
   end
 
-  hf.register('hf_join', {}, function(keys, argv)
+  hf.register('hf_join', { 'allow-oom' }, function(keys, argv)
     local ctx = hf.open(keys)
     local host, id = hf.host_id(argv[1]), hf.id(argv[2], 'node')
     local incarnation, instance = hf.integer(argv[3], 'incarnation', 1), hf.id(argv[4], 'instance')

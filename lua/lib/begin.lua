@@ -15,7 +15,7 @@ local function open_attempt(ctx, node, row, grant)
   local number = row.attempts + 1
   local prefix = 'attempt_' .. number .. '_'
   redis.call('HSET', hf.key.delivery(ctx.tag, row.id), 'attempts', number, 'attempt_status', 'executing',
-    prefix .. 'status', 'executing', prefix .. 'grant', grant, prefix .. 'node', node.id,
+    prefix .. 'status', 'executing', prefix .. 'grant', grant, prefix .. 'node', node.name,
     prefix .. 'incarnation', node.incarnation, prefix .. 'begun_at', ctx.now)
   row.attempts, row.attempt_status = number, 'executing'
   hf.note_move(ctx, row.id .. '/' .. number, 'idle', 'executing')

@@ -118,8 +118,9 @@ function hf.item_refused(id, code, row, detail)
   return item
 end
 
--- Compare-and-set on owner, incarnation and epoch: the code of the refusal, or nil when it holds.
+-- Compare-and-set on host, owner, incarnation and epoch: the code of the refusal, or nil when it holds.
 function hf.check_owner(row, node, epoch)
+  if row.host ~= node.host then return 'NOT_OWNER' end
   if row.epoch ~= epoch then return 'STALE_EPOCH' end
   if row.owner ~= node.id or row.incarnation ~= node.incarnation then return 'NOT_OWNER' end
   return nil

@@ -108,7 +108,7 @@ end
 -- Serves parked lanes, a slice a claim. A pass starts when the bell was rung, when a fence expires, and
 -- every few seconds for fences that were taken away by hand.
 function hf.serve_parked(ctx, claim)
-  if not has_parked_lanes(ctx, claim) then return end
+  if claim.full or not has_parked_lanes(ctx, claim) then return end
   local host_key = hf.key.host(ctx.tag, claim.node.host)
   local pass = redis.call('HMGET', host_key, 'parked_cursor', 'parked_bell', 'parked_look_at')
   local rung = redis.call('XREVRANGE', hf.key.bell(ctx.tag, claim.node.host), '+', '-', 'COUNT', 1)

@@ -4,6 +4,7 @@
 
 local PENDING_A_LOOK = 100
 local AWAITING_A_LOOK = 100
+local START, DONE = 'start', 'done' -- places of a walk besides its cursors
 
 local function pending_of(ctx, claim, consumer, after)
   local from = after and '(' .. after or '-'
@@ -84,12 +85,32 @@ local function walk_pending(ctx, claim, consumer, after, how, crashed)
   return after, #entries < PENDING_A_LOOK
 end
 
+-- The next of the host's delivered and unsettled, oldest first, after a cursor `<score> <id>`. Ranks would
+-- shift under the walk; scores alone may be shared by many.
+local function awaiting_after(ctx, host, cursor)
+  local score, last_id = string.match(cursor, '^(%d+) (%S+)$')
+  local found, offset = {}, 0
+  while true do
+    local page = redis.call('ZRANGEBYSCORE', hf.key.awaiting(ctx.tag, host), score or '-inf', '+inf', 'WITHSCORES', 'LIMIT',
+      offset, AWAITING_A_LOOK)
+    for at = 1, #page, 2 do
+      if page[at + 1] ~= score or page[at] > last_id then
+        found[#found + 1] = { id = page[at], cursor = page[at + 1] .. ' ' .. page[at] }
+      end
+    end
+    local ended = #page < 2 * AWAITING_A_LOOK
+    if #found > 0 or ended then return found, ended end
+    offset = offset + AWAITING_A_LOOK
+  end
+end
+
 -- One slice of the host's delivered and unsettled: idle ones of gone owners change hands, open attempts of
--- gone executors become visible as unknown. Answers the next cursor, unchanged when the claim got full.
+-- gone executors become visible as unknown. Answers the next cursor (START at the end), not moved past what
+-- did not fit.
 local function walk_awaiting(ctx, claim, cursor, owners)
-  local slice = redis.call('ZSCAN', hf.key.awaiting(ctx.tag, claim.node.host), cursor, 'COUNT', AWAITING_A_LOOK)
-  for at = 1, #slice[2], 2 do
-    local row = hf.read_delivery(ctx, slice[2][at])
+  local slice, ended = awaiting_after(ctx, claim.node.host, cursor)
+  for _, found in ipairs(slice) do
+    local row = hf.read_delivery(ctx, found.id)
     local owner = row and row.state == 'delivered' and row.owner and owners[row.owner]
     if owner and is_gone(claim, row, row.owner) then
       if hf.is_executing(row) then
@@ -100,32 +121,34 @@ local function walk_awaiting(ctx, claim, cursor, owners)
         return cursor
       end
     end
+    cursor = found.cursor
   end
-  return slice[1]
+  return ended and START or cursor
 end
 
--- The node's own deliveries of its earlier processes.
+-- The node's own deliveries of its earlier processes: those handed off first, then those still pending.
 function hf.serve_own(ctx, claim)
   local node = claim.node
   if not node.resume then return end
   local crashed = node.resume == 'crashed'
   local key = hf.key.node(ctx.tag, node.host, node.id)
-  local after, awaiting = node.resume_pending, node.resume_awaiting or '0'
-  if after ~= 'done' then
-    local ended
-    after, ended = walk_pending(ctx, claim, node.id, after, 'resume', crashed)
-    if ended then after = 'done' end
-  end
-  if after == 'done' and not claim.full then
+  local awaiting, pending = node.resume_awaiting or START, node.resume_pending
+  if awaiting ~= DONE then
     local owners = { [node.id] = { how = 'resume', crashed = crashed, reason = 'superseded' } }
     awaiting = walk_awaiting(ctx, claim, awaiting, owners)
-    if awaiting == '0' and not claim.full then
+    if awaiting == START and not claim.full then awaiting = DONE end
+  end
+  if awaiting == DONE and not claim.full then
+    local ended
+    pending, ended = walk_pending(ctx, claim, node.id, pending, 'resume', crashed)
+    if ended then
       redis.call('HDEL', key, 'resume', 'resume_pending', 'resume_awaiting')
       return
     end
   end
   claim.more = true
-  if after then redis.call('HSET', key, 'resume_pending', after, 'resume_awaiting', awaiting) end
+  redis.call('HSET', key, 'resume_awaiting', awaiting)
+  if pending then redis.call('HSET', key, 'resume_pending', pending) end
 end
 
 -- Entries that were read by a consumer which is no node of this host.
@@ -165,9 +188,9 @@ function hf.serve_stale(ctx, claim)
       ended = ended and peer_ended
     end
   end
-  local cursor = last[2] or '0'
+  local cursor = last[2] or START
   if any and not claim.full then cursor = walk_awaiting(ctx, claim, cursor, owners) end
-  if claim.full or not ended or cursor ~= '0' then
+  if claim.full or not ended or cursor ~= START then
     claim.more = true
     look_at = 0
   else

@@ -108,7 +108,7 @@ end
 
 -- After a not_sent: the live owner tries again itself; anyone else's proof sends it back to the queue.
 local function go_on(ctx, row, node, report)
-  local owner_lives = row.owner == node.id and row.incarnation == report.incarnation
+  local owner_lives = row.host == node.host and row.owner == node.id and row.incarnation == report.incarnation
     and node.incarnation == report.incarnation and node.state ~= 'left'
   if row.attempts >= hf.setting(ctx, 'max_redrive') then
     hf.hold_delivery(ctx, row, 'redrive_exhausted', node.name)
@@ -148,7 +148,7 @@ function hf.report(ctx, node, report)
   if #report.result > ctx.max_result or #report.error_json > ctx.max_result then
     return refused(report.id, 'RESULT_TOO_LARGE', row, 'max_result_bytes is ' .. ctx.max_result)
   end
-  if attempt.grant ~= report.grant or attempt.node ~= node.id then return refused(report.id, 'NOT_OWNER', row) end
+  if attempt.grant ~= report.grant or attempt.node ~= node.name then return refused(report.id, 'NOT_OWNER', row) end
   local known = known_key(row, attempt, report)
   if known then return known end
   if attempt.status ~= 'executing' then return keep_late(ctx, row, attempt, report) end

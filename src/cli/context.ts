@@ -18,7 +18,7 @@ export interface PlaceOptions {
   readonly create?: boolean
   /** The command handles SIGINT and SIGTERM itself. */
   readonly handlesSignals?: boolean
-  readonly log?: (line: string) => void
+  readonly log?: ((line: string) => void) | undefined
 }
 
 /**

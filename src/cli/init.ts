@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { initRecord } from '../hub/open-hub.js'
 import { withRecord } from './context.js'
 import { action, value } from './flags.js'
-import { fields, print, printJson, say } from './output.js'
+import { fields, print, printJson } from './output.js'
 
 const schema = z.object({ afterLoss: value.flag })
 
@@ -18,7 +18,7 @@ export function addInit(program: Command): void {
         const made = await withRecord(
           settings,
           ({ redis }) => initRecord({ redis, hub: settings.hub, afterLoss }),
-          { create: true, log: json ? undefined : say },
+          { create: true },
         )
         if (json) return void printJson(made)
         print(

@@ -75,5 +75,10 @@ export function isTypedOutcome(value: unknown): value is NotSent | Terminal {
 
 function errorJson(detail: unknown): { errorJson?: string } {
   if (detail === undefined) return {}
-  return { errorJson: JSON.stringify(detail) ?? 'null' }
+  try {
+    return { errorJson: JSON.stringify(detail) ?? 'null' }
+  } catch (error) {
+    // A cycle or a BigInt must not turn what the handler proved into an exception, which proves nothing.
+    return { errorJson: JSON.stringify({ omitted: String(error) }) }
+  }
 }

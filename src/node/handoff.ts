@@ -32,7 +32,14 @@ export function createHandoff(options: HandoffOptions): Handoff {
     onPoint?.('copy.stored')
     const mirrored = await keepAccepted('mirror', good, 'claimed', steps.mirror)
     const acknowledged = await keepAccepted('ack', mirrored, 'mirrored', steps.ack)
-    for (const each of acknowledged) lanes.add(workOf(each))
+    for (const each of acknowledged) takeOn(each)
+  }
+
+  /** A redrive goes on where an earlier process of this node left it: its backoff is kept in the mirror. */
+  function takeOn(claimed: ClaimedDelivery): void {
+    const known = claimed.how === 'resume' ? mirror.copy(claimed.id) : undefined
+    const work = { ...workOf(claimed), tries: known?.tries ?? 0 }
+    lanes.add(work, Math.max(0, (known?.notBeforeMs ?? 0) - Date.now()))
   }
 
   async function refuseCorrupt(deliveries: readonly ClaimedDelivery[]): Promise<ClaimedDelivery[]> {

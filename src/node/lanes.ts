@@ -31,7 +31,8 @@ export interface LanesOptions {
  * claimed; a redriven one lets the next pass, a paused one does not.
  */
 export interface Lanes {
-  add(work: Work): void
+  /** Takes work on; with `afterMs`, to be run after that. */
+  add(work: Work, afterMs?: number): void
   /** The epoch under which the delivery is held here, if it is. */
   epochOf(id: string): number | undefined
   /** Held and runnable, running ones included: what counts against the node's buffer. */
@@ -63,9 +64,10 @@ export function createLanes(options: LanesOptions): Lanes {
   let stopped: (() => void) | undefined
   let stopping = false
 
-  function add(work: Work): void {
+  function add(work: Work, afterMs = 0): void {
     held.set(work.id, work.epoch)
-    enqueue(work)
+    if (afterMs > 0) tryLater(work, afterMs)
+    else enqueue(work)
   }
 
   function enqueue(work: Work): void {

@@ -27,7 +27,7 @@ export async function runWithLimit(
 ): Promise<Outcome> {
   let givenUp = false
   let giveUp: NodeJS.Timeout | undefined
-  const limit = setTimeout(() => controller.abort(new Error('time limit')), limits.timeLimitMs)
+  const limit = setTimeout(() => controller.abort(timeLimitReached(limits.timeLimitMs)), limits.timeLimitMs)
   const finished = handler.run().then((outcome) => {
     handler.ended()
     if (givenUp) handler.late(outcome)
@@ -45,6 +45,10 @@ export async function runWithLimit(
   clearTimeout(limit)
   clearTimeout(giveUp)
   return outcome
+}
+
+function timeLimitReached(timeLimitMs: number): DOMException {
+  return new DOMException(`the time limit of ${timeLimitMs} ms was reached`, 'TimeoutError')
 }
 
 function timedOut(signal: AbortSignal, detail: string): Outcome {

@@ -61,7 +61,9 @@ function startProcess(mode: string, lockWaitMs = 0, limitKib = 0) {
 }
 
 async function firstLine(lines: AsyncIterator<string>): Promise<string> {
-  return (await lines.next()).value as string
+  const { done, value } = await lines.next()
+  if (done) throw new Error('the process ended without a word: is dist/ built?')
+  return value
 }
 
 async function restOf(lines: AsyncIterator<string>): Promise<string[]> {

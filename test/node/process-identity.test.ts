@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { copyFileSync, mkdtempSync, rmSync } from 'node:fs'
+import { copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, expect, it, vi } from 'vitest'
@@ -57,6 +57,7 @@ it('counts a zombie as gone, alone and as the last of its group', async () => {
   if (identity === undefined) throw new Error('the inner child has no identity')
   expect(identity.group).toBe(identity.pid)
   expect(treeAlive(identity)).toBe(true)
+  await vi.waitFor(() => expect(readFileSync(`/proc/${child.pid}/comm`, 'utf8')).toBe('sleep\n'))
   process.kill(identity.pid, 'SIGKILL')
   await vi.waitFor(() => expect(isAlive(identity)).toBe(false))
   expect(groupAlive(identity)).toBe(false)

@@ -1,0 +1,161 @@
+import type { Command } from 'commander'
+import { z } from 'zod'
+import type { DeliveryPage } from '../hub/lists.js'
+import type { AttemptView, DeliveryView, TimelineEntry } from '../hub/views.js'
+import type { WhyReply } from '../record/functions.js'
+import { withHub } from './context.js'
+import { action, value } from './flags.js'
+import { type Cell, fields, heading, print, printJson, printTable, say, table } from './output.js'
+import { isoTime, shortDuration } from './times.js'
+
+const liveStates = ['queued', 'claimed', 'mirrored', 'delivered', 'held', 'unknown'] as const
+
+const listSchema = z.object({
+  host: value.host.optional(),
+  state: z
+    .enum(liveStates, { error: `must be one of ${liveStates.join(', ')}; finished ones: message show` })
+    .optional(),
+  cursor: value.text.optional(),
+  limit: value.wholeNumber(1, 1000).optional(),
+})
+const oneSchema = z.object({ id: value.text })
+
+/** `holdfast delivery ls|show|why`. */
+export function addDelivery(program: Command): void {
+  const delivery = program.command('delivery').description('deliveries')
+  delivery
+    .command('ls')
+    .description('deliveries in a live state, by host')
+    .option('--host <host>', 'of this host alone')
+    .option('--state <state>', `one of ${liveStates.join(', ')}`)
+    .option('--cursor <cursor>', 'from the page before')
+    .option('--limit <n>', 'at most this many, 1 to 1000 (100)')
+    .action(
+      action(listSchema, async (filter, { settings, json }) => {
+        const page = await withHub(settings, (hub) => hub.deliveries(filter))
+        if (json) printJson(page)
+        else printPage(page)
+        return undefined
+      }),
+    )
+  delivery
+    .command('show')
+    .description('one delivery: its fields, attempts and timeline')
+    .argument('<id>', 'delivery id')
+    .action(
+      action(oneSchema, async ({ id }, { settings, json }) => {
+        const view = await withHub(settings, (hub) => hub.delivery(id))
+        if (json) printJson(view)
+        else printDelivery(view)
+        return undefined
+      }),
+    )
+  delivery
+    .command('why')
+    .description('why a delivery is where it is')
+    .argument('<id>', 'delivery id')
+    .action(
+      action(oneSchema, async ({ id }, { settings, json }) => {
+        const why = await withHub(settings, (hub) => hub.why(id))
+        if (json) printJson(why)
+        else printWhy(why)
+        return undefined
+      }),
+    )
+}
+
+/** The columns of a list of deliveries. */
+export const deliveryHead = [
+  'delivery',
+  'state',
+  'host',
+  'session',
+  'conversation',
+  'owner',
+  'epoch',
+  'attempts',
+  'reason',
+] as const
+
+/** One delivery in such a list. */
+export function deliveryRow(view: DeliveryView): Cell[] {
+  const { id, state, host, session, conversation, owner, epoch, attempts } = view
+  return [id, state, host, session, conversation, owner, epoch, attempts.length, reasonOf(view)]
+}
+
+function reasonOf(view: DeliveryView): string | undefined {
+  if (view.reason !== undefined) return view.reason
+  if (view.parkedBy !== undefined) return `parked by ${view.parkedBy}`
+  const last = view.attempts.at(-1)
+  if (last === undefined) return undefined
+  return last.status === 'executing' && last.unknownAt !== undefined
+    ? `unknown: ${last.unknownReason ?? ''}`
+    : last.status
+}
+
+function printPage(page: DeliveryPage): void {
+  printTable('live deliveries', deliveryHead, page.deliveries.map(deliveryRow))
+  if (page.cursor !== undefined) say(`there is more: --cursor '${page.cursor}'`)
+}
+
+function printDelivery(view: DeliveryView): void {
+  print(
+    fields([
+      ['delivery', view.id],
+      ['state', view.state],
+      ['reason', view.reason],
+      ['host', view.host],
+      ['session', view.session],
+      ['conversation', view.conversation],
+      ['message', view.message],
+      ['epoch', view.epoch],
+      ['owner', view.owner],
+      ['incarnation', view.incarnation],
+      ['parked by', view.parkedBy],
+      ['takeovers', view.takeovers],
+      ['settled', view.settledAt === undefined ? undefined : isoTime(view.settledAt)],
+    ]),
+  )
+  for (const attempt of view.attempts) print(`\n${heading(`attempt ${attempt.id}`)}\n${attemptText(attempt)}`)
+  print(`\n${heading('timeline')}\n${timelineText(view.timeline)}`)
+}
+
+function attemptText(attempt: AttemptView): string {
+  const { begunAt, settledAt } = attempt
+  return fields([
+    ['status', attempt.status],
+    ['node', `${attempt.node}, incarnation ${attempt.incarnation}`],
+    ['begun', isoTime(begunAt)],
+    ['settled', settledAt && `${isoTime(settledAt)}, after ${shortDuration(settledAt - begunAt)}`],
+    ['outcome', attempt.outcome],
+    ['result', attempt.result],
+    ['error', attempt.errorCode],
+    ['particulars', attempt.errorJson],
+    ['unknown since', attempt.unknownAt && isoTime(attempt.unknownAt)],
+    ['unknown because', attempt.unknownReason],
+    ['late reports', attempt.lateReports],
+  ])
+}
+
+function timelineText(timeline: readonly TimelineEntry[]): string {
+  const rows = timeline.map(({ at, what }, index) => {
+    const before = timeline[index - 1]
+    return [isoTime(at), before === undefined ? undefined : `+${shortDuration(at - before.at)}`, what]
+  })
+  return table(['time', 'after', 'what'], rows)
+}
+
+function printWhy(why: WhyReply): void {
+  print(
+    fields([
+      ['delivery', why.id],
+      ['state', why.state],
+      ['why', why.reason],
+      ['detail', why.detail],
+      ['host', why.host],
+      ['owner', why.owner],
+      ['epoch', why.epoch],
+      ['attempts', why.attempts],
+    ]),
+  )
+}

@@ -1,0 +1,124 @@
+import type { Command } from 'commander'
+import type { Logger } from 'pino'
+import { z } from 'zod'
+import { initRecord, openHub } from '../hub/open-hub.js'
+import type { HoldfastNode } from '../node/index.js'
+import { redactUrl } from '../record/connections.js'
+import type { InitReply } from '../record/functions.js'
+import { defaultData, defaultHub, type Settings } from './config.js'
+import { type Place, withRecord } from './context.js'
+import { action, value } from './flags.js'
+import { openLog } from './log.js'
+import { addNodeOptions, makeNode, nodeFlags, untilEnd } from './node.js'
+import { fields, say } from './output.js'
+import { type SignalWatch, watchSignals } from './signals.js'
+
+const schema = z
+  .object({ host: value.host.optional(), exec: value.text.optional(), ...nodeFlags })
+  .refine(({ host, exec }) => host === undefined || exec !== undefined, {
+    path: ['exec'],
+    error: 'is required with --host',
+    when: () => true,
+  })
+  .refine(({ host, exec }) => exec === undefined || host !== undefined, {
+    path: ['host'],
+    error: 'is required with --exec',
+    when: () => true,
+  })
+type DevValues = z.output<typeof schema>
+
+/** `holdfast dev`: server, record, hub and, with a host and a command, a node in one process. */
+export function addDev(program: Command): void {
+  addNodeOptions(program.command('dev'))
+    .description(
+      'everything in one command, until SIGINT or SIGTERM: server, record, hub, and a node with --host',
+    )
+    .action(
+      action(schema, async (values, { settings, json }) => {
+        const log = openLog(json)
+        const signals = watchSignals()
+        try {
+          await withRecord(settings, (place) => runDev(place, settings, values, { log, json, signals }), {
+            create: true,
+            handlesSignals: true,
+            log: (line) => log.info({}, line),
+          })
+        } finally {
+          signals.dispose()
+        }
+      }),
+    )
+}
+
+interface Surroundings {
+  readonly log: Logger
+  readonly json: boolean
+  readonly signals: SignalWatch
+}
+
+async function runDev(
+  place: Place,
+  settings: Settings,
+  values: DevValues,
+  around: Surroundings,
+): Promise<void> {
+  const { log, signals } = around
+  const record = await initRecord({ redis: place.redis, hub: settings.hub })
+  const onRepairError = (error: unknown) => log.warn({ error: String(error) }, 'a fan-out is still cut')
+  const hub = await openHub({ redis: place.redis, hub: settings.hub, onRepairError })
+  try {
+    const node = await startNode(place, settings, values, log)
+    tellWhere(place, settings, values, record, around)
+    await Promise.race([signals.first, ...(node === undefined ? [] : [untilEnd(node)])])
+    log.info({}, 'draining; a second signal ends at once')
+    await node?.stop()
+  } finally {
+    await hub.close()
+  }
+}
+
+async function startNode(
+  place: Place,
+  settings: Settings,
+  values: DevValues,
+  log: Logger,
+): Promise<HoldfastNode | undefined> {
+  const { host, exec } = values
+  if (host === undefined || exec === undefined) return undefined
+  const node = makeNode(place.redis, settings, { ...values, host, exec }, log)
+  await node.start()
+  return node
+}
+
+function tellWhere(
+  place: Place,
+  settings: Settings,
+  values: DevValues,
+  record: InitReply,
+  { log, json }: Surroundings,
+): void {
+  const redis = redactUrl(place.redis)
+  const example = exampleSend(settings, values.host ?? 'my-host')
+  if (json) log.info({ redis, hub: settings.hub, ...record, example }, 'ready')
+  else
+    say(
+      fields([
+        ['ready', `hub ${settings.hub}, store ${record.storeId} ${record.made ? 'made' : 'present'}`],
+        ['redis', redis],
+        [
+          'look',
+          place.embedded === undefined ? `redis-cli -u ${redis}` : `redis-cli -p ${place.embedded.port}`,
+        ],
+        ['try', example],
+      ]),
+    )
+}
+
+function exampleSend(settings: Settings, host: string): string {
+  const where = [
+    settings.redis === undefined ? '' : ` --redis ${redactUrl(settings.redis)}`,
+    settings.redis === undefined && settings.data !== defaultData ? ` --data ${settings.data}` : '',
+    settings.hub === defaultHub ? '' : ` --hub ${settings.hub}`,
+  ]
+  return `holdfast send${where.join('')} --conversation demo --to host:${host} 'hello'`
+}

@@ -1,0 +1,88 @@
+import type { Command } from 'commander'
+import { z } from 'zod'
+import type { FenceView } from '../hub/lists.js'
+import { withHub } from './context.js'
+import { action, value } from './flags.js'
+import { fields, print, printJson, printTable } from './output.js'
+import { isoTime } from './times.js'
+
+const kinds = {
+  pause: 'what it covers waits in its place until the pause is lifted or lapses',
+  block: 'what it covers fails at its next claim or begin',
+} as const
+
+const setSchema = z.object({ scope: value.text, reason: value.sentence, until: value.time.optional() })
+const liftSchema = z.object({ kind: value.text, scope: value.text })
+const scopeHelp = 'hub, host:<host>, conversation:<id> or session:<id>'
+
+/** `holdfast fence ls|pause|block|lift`. */
+export function addFence(program: Command): void {
+  const fence = program.command('fence').description('rules that claims and begins obey')
+  addList(fence)
+  for (const kind of ['pause', 'block'] as const) addSet(fence, kind)
+  addLift(fence)
+}
+
+function addList(fence: Command): void {
+  fence
+    .command('ls')
+    .description('the fences that stand, and fields of their hash that no rule reads')
+    .action(
+      action(z.object({}), async (_, { settings, json }) => {
+        const fences = await withHub(settings, (hub) => hub.fences())
+        if (json) return void printJson({ fences })
+        printTable('fences', ['fence', 'reason', 'actor', 'since', 'until', 'note'], fences.map(rowOf))
+      }),
+    )
+}
+
+function rowOf({ fence, known, reason, actor, at, until }: FenceView) {
+  const times = [at, until].map((time) => (time === undefined ? undefined : isoTime(time)))
+  return [fence, reason, actor, ...times, known ? undefined : 'no rule reads this field']
+}
+
+function addSet(fence: Command, kind: keyof typeof kinds): void {
+  fence
+    .command(kind)
+    .description(kinds[kind])
+    .argument('<scope>', scopeHelp)
+    .option('--reason <text>', 'why; kept with the fence')
+    .option('--actor <name>', 'who (the OS user)')
+    .option('--until <time>', 'when it lapses by itself: RFC 3339, Unix ms, or 5m from now')
+    .action(
+      action(setSchema, async ({ scope, reason, until }, { settings, json }) => {
+        const set = await withHub(settings, (hub) =>
+          hub[kind](scope, { reason, until, actor: settings.actor }),
+        )
+        if (json) return void printJson(set)
+        print(
+          fields([
+            ['stands', set.fence],
+            ['instead of', set.replaced],
+          ]),
+        )
+      }),
+    )
+}
+
+function addLift(fence: Command): void {
+  fence
+    .command('lift')
+    .description('take a fence away; what it parked is served next')
+    .argument('<kind>', 'pause or block')
+    .argument('<scope>', scopeHelp)
+    .option('--actor <name>', 'who (the OS user)')
+    .action(
+      action(liftSchema, async ({ kind, scope }, { settings, json }) => {
+        const wanted = kind as 'pause' | 'block'
+        const lifted = await withHub(settings, (hub) => hub.lift(wanted, scope, settings.actor))
+        if (json) return void printJson(lifted)
+        print(
+          fields([
+            ['lifted', lifted.fence],
+            ['was', lifted.reason],
+          ]),
+        )
+      }),
+    )
+}

@@ -1,0 +1,72 @@
+import type { Command } from 'commander'
+import { z } from 'zod'
+import { openStore, type Store } from '../record/connections.js'
+import { type LibraryState, loadLibrary, verifyLibrary } from '../record/library.js'
+import type { Settings } from './config.js'
+import { withRecord } from './context.js'
+import { exitCodes } from './failure.js'
+import { action } from './flags.js'
+import { fields, print, printJson, say } from './output.js'
+
+/** `holdfast functions load|verify`: the function library on the server. */
+export function addFunctions(program: Command): void {
+  const functions = program.command('functions').description('the function library on the server')
+  functions
+    .command('load')
+    .description('bring the library to the server; a newer one there is left alone')
+    .action(
+      action(z.object({}), async (_, { settings, json }) => {
+        const loaded = await withStore(settings, true, (store) => loadLibrary(store))
+        if (json) return void printJson(loaded)
+        print(
+          fields([
+            ['library', loaded.kind],
+            ['version', loaded.version],
+          ]),
+        )
+      }),
+    )
+  functions
+    .command('verify')
+    .description("compare the server's library with this package's, changing nothing; 4 when they differ")
+    .action(
+      action(z.object({}), async (_, { settings, json }) => {
+        const state = await withStore(settings, false, (store) => verifyLibrary(store))
+        if (json) printJson(state)
+        else printState(state)
+        if (state.kind === 'loaded') return exitCodes.ok
+        if (!json) say('  next: run `holdfast functions load`')
+        return exitCodes.unhealthy
+      }),
+    )
+}
+
+function withStore<Answer>(
+  settings: Settings,
+  create: boolean,
+  use: (store: Store) => Promise<Answer>,
+): Promise<Answer> {
+  return withRecord(
+    settings,
+    async ({ redis }) => {
+      const store = await openStore({ url: redis, name: 'holdfast-functions' })
+      try {
+        return await use(store)
+      } finally {
+        await store.close()
+      }
+    },
+    { create },
+  )
+}
+
+function printState(state: LibraryState): void {
+  print(
+    fields([
+      ['library', state.kind],
+      ['version', state.kind === 'missing' ? undefined : state.version],
+      ['sha256', state.digest],
+      ['on the server', state.kind === 'differs' ? state.serverDigest : undefined],
+    ]),
+  )
+}

@@ -1,0 +1,100 @@
+import { mkdirSync, realpathSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import type { Command } from 'commander'
+import { z } from 'zod'
+import { commandExecutor } from '../node/executors/command.js'
+import { createNode, type HoldfastNode } from '../node/index.js'
+import type { NodeLog } from '../node/log.js'
+import type { Settings } from './config.js'
+import { withRecord } from './context.js'
+import { action, repeatable, value } from './flags.js'
+import { openLog } from './log.js'
+import { watchSignals } from './signals.js'
+
+/** The flags of a node, for `node` and `dev`; host and exec are checked by the command. */
+export const nodeFlags = {
+  node: value.id.optional(),
+  scope: z.array(value.text.min(1, 'names no folder')).default([]),
+  timeout: value.duration.pipe(z.number().min(1, 'must be at least 1ms').max(2_147_483_647)).optional(),
+  concurrency: value.wholeNumber(1, 1000).optional(),
+  mirror: value.text.min(1, 'names no file').optional(),
+}
+const schema = z.object({ host: value.host, exec: value.text, ...nodeFlags })
+type NodeValues = z.output<typeof schema>
+
+/** `holdfast node`: a consumer of a host's stream that runs a command for each delivery. */
+export function addNode(program: Command): void {
+  addNodeOptions(program.command('node'))
+    .description('run a node until SIGINT or SIGTERM: it drains, then leaves')
+    .action(
+      action(schema, async (values, { settings, json }) => {
+        const log = openLog(json)
+        await withRecord(settings, ({ redis }) => runNode(redis, settings, values, log), {
+          handlesSignals: true,
+          log: (line) => log.info({}, line),
+        })
+      }),
+    )
+}
+
+/** Declares the flags of {@link nodeFlags} with host and exec. */
+export function addNodeOptions(command: Command): Command {
+  return command
+    .option('--host <host>', 'the recipient host it serves')
+    .option('--node <id>', 'its id, stable across restarts; the host when absent')
+    .addOption(repeatable('--scope <dir>', 'a directory whose sessions it may serve'))
+    .option('--exec <command>', 'shell command run for each delivery, the payload on stdin')
+    .option('--timeout <time>', 'how long the command may take, such as 30s (5m)')
+    .option('--concurrency <n>', 'lanes worked on at the same time (8)')
+    .option('--mirror <file>', 'its durable store (<data>/mirror-<host>-<node>.db)')
+}
+
+async function runNode(redis: string, settings: Settings, values: NodeValues, log: NodeLog): Promise<void> {
+  const signals = watchSignals()
+  const node = makeNode(redis, settings, values, log)
+  try {
+    const started = node.start()
+    void signals.first.then((signal) => {
+      log.info({ signal }, 'draining; a second signal ends at once')
+      return node.stop().catch((error: unknown) => log.error({ error: String(error) }, 'could not stop'))
+    })
+    await Promise.race([started, signals.first])
+    await untilEnd(node)
+  } finally {
+    signals.dispose()
+  }
+}
+
+/** Waits for the node's end. @throws why it ended, when it did not leave */
+export async function untilEnd(node: HoldfastNode): Promise<void> {
+  const end = await node.closed
+  if (end.kind !== 'left') throw end.error
+}
+
+/** A node as the flags describe it, its mirror's folder made; not started. */
+export function makeNode(redis: string, settings: Settings, values: NodeValues, log: NodeLog): HoldfastNode {
+  const { host, node = host, exec, timeout, concurrency } = values
+  const mirror = values.mirror ?? join(settings.data, `mirror-${host}-${encodeURIComponent(node)}.db`)
+  mkdirSync(dirname(mirror), { recursive: true })
+  return createNode({
+    host,
+    node,
+    hub: settings.hub,
+    redis,
+    mirror,
+    executor: commandExecutor({ command: exec }),
+    concurrency,
+    timeLimitMs: timeout,
+    scopes: values.scope.map(canonical),
+    log,
+  })
+}
+
+/** Scopes are compared as strings, so both sides state the canonical path. */
+function canonical(folder: string): string {
+  try {
+    return realpathSync(folder)
+  } catch {
+    return resolve(folder)
+  }
+}

@@ -1,0 +1,45 @@
+import { readFileSync } from 'node:fs'
+import { Command } from 'commander'
+import { addDelivery } from './delivery.js'
+import { addDev } from './dev.js'
+import { addFence } from './fence.js'
+import { addFunctions } from './functions.js'
+import { addInit } from './init.js'
+import { addMessage } from './message.js'
+import { addNode } from './node.js'
+import { addPending } from './pending.js'
+import { addSend } from './send.js'
+import { addUnknown } from './unknown.js'
+
+/** The whole command line. Common options stand before or after the verb. */
+export function makeProgram(): Command {
+  const program = new Command('holdfast')
+    .description('a durable delivery broker on Redis Streams')
+    .version(ownVersion())
+    .option('--redis <url>', 'the server with the record; absent: the embedded one in the data folder')
+    .option('--hub <name>', 'the hub (hf)')
+    .option('--data <dir>', 'folder of the embedded server and of mirrors (.holdfast)')
+    .option('--json', 'answer in JSON')
+    .exitOverride()
+    .configureOutput({ outputError: () => undefined })
+    .configureHelp({ showGlobalOptions: true })
+  const adders = [
+    addInit,
+    addDev,
+    addNode,
+    addSend,
+    addMessage,
+    addDelivery,
+    addPending,
+    addUnknown,
+    addFence,
+    addFunctions,
+  ]
+  for (const add of adders) add(program)
+  return program
+}
+
+function ownVersion(): string {
+  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8')
+  return String((JSON.parse(text) as { version: string }).version)
+}
