@@ -32,12 +32,12 @@ export async function withRecord<Answer>(
 ): Promise<Answer> {
   if (settings.redis !== undefined) return use({ redis: settings.redis })
   if (options.create !== true) requireDataFolder(settings)
-  const embedded = await startEmbedded({ dataDir: settings.data, log: options.log })
-  const release = options.handlesSignals === true ? () => undefined : stopOnSignal(embedded)
+  const starting = startEmbedded({ dataDir: settings.data, log: options.log })
+  const release = options.handlesSignals === true ? () => undefined : stopOnSignal(starting)
   try {
-    return await use({ redis: embedded.url, embedded })
+    const embedded = await starting
+    return await use({ redis: embedded.url, embedded }).finally(embedded.stop)
   } finally {
-    await embedded.stop()
     release()
   }
 }
@@ -66,19 +66,18 @@ function requireDataFolder(settings: Settings): void {
 }
 
 /** A short command that is interrupted takes the server it started with it, then dies of the same signal. */
-function stopOnSignal(embedded: EmbeddedServer): () => void {
+function stopOnSignal(starting: Promise<EmbeddedServer>): () => void {
   const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
-  const handlers = signals.map((signal) => {
-    const handler = () => {
-      void embedded.stop().finally(() => {
-        process.removeListener(signal, handler)
-        process.kill(process.pid, signal)
-      })
-    }
-    process.once(signal, handler)
-    return () => process.removeListener(signal, handler)
-  })
-  return () => {
-    for (const remove of handlers) remove()
+  const onSignal = (signal: NodeJS.Signals) => {
+    release()
+    void starting
+      .then((embedded) => embedded.stop())
+      .catch(() => undefined)
+      .finally(() => process.kill(process.pid, signal))
   }
+  const release = () => {
+    for (const signal of signals) process.removeListener(signal, onSignal)
+  }
+  for (const signal of signals) process.on(signal, onSignal)
+  return release
 }

@@ -5,7 +5,7 @@ import type { AttemptView, DeliveryView, TimelineEntry } from '../hub/views.js'
 import type { WhyReply } from '../record/functions.js'
 import { withHub } from './context.js'
 import { action, value } from './flags.js'
-import { type Cell, fields, heading, print, printJson, printTable, say, table } from './output.js'
+import { answer, type Cell, fields, heading, print, printTable, say, table } from './output.js'
 import { isoTime, shortDuration } from './times.js'
 
 const liveStates = ['queued', 'claimed', 'mirrored', 'delivered', 'held', 'unknown'] as const
@@ -32,10 +32,7 @@ export function addDelivery(program: Command): void {
     .option('--limit <n>', 'at most this many, 1 to 1000 (100)')
     .action(
       action(listSchema, async (filter, { settings, json }) => {
-        const page = await withHub(settings, (hub) => hub.deliveries(filter))
-        if (json) printJson(page)
-        else printPage(page)
-        return undefined
+        answer(json, await withHub(settings, (hub) => hub.deliveries(filter)), printPage)
       }),
     )
   delivery
@@ -44,10 +41,7 @@ export function addDelivery(program: Command): void {
     .argument('<id>', 'delivery id')
     .action(
       action(oneSchema, async ({ id }, { settings, json }) => {
-        const view = await withHub(settings, (hub) => hub.delivery(id))
-        if (json) printJson(view)
-        else printDelivery(view)
-        return undefined
+        answer(json, await withHub(settings, (hub) => hub.delivery(id)), printDelivery)
       }),
     )
   delivery
@@ -56,10 +50,7 @@ export function addDelivery(program: Command): void {
     .argument('<id>', 'delivery id')
     .action(
       action(oneSchema, async ({ id }, { settings, json }) => {
-        const why = await withHub(settings, (hub) => hub.why(id))
-        if (json) printJson(why)
-        else printWhy(why)
-        return undefined
+        answer(json, await withHub(settings, (hub) => hub.why(id)), printWhy)
       }),
     )
 }

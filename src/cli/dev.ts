@@ -37,15 +37,9 @@ export function addDev(program: Command): void {
       action(schema, async (values, { settings, json }) => {
         const log = openLog(json)
         const signals = watchSignals()
-        try {
-          await withRecord(settings, (place) => runDev(place, settings, values, { log, json, signals }), {
-            create: true,
-            handlesSignals: true,
-            log: (line) => log.info({}, line),
-          })
-        } finally {
-          signals.dispose()
-        }
+        const options = { create: true, handlesSignals: true, log: (line: string) => log.info({}, line) }
+        const run = (place: Place) => runDev(place, settings, values, { log, json, signals })
+        await withRecord(settings, run, options).finally(signals.dispose)
       }),
     )
 }
@@ -72,6 +66,7 @@ async function runDev(
     await Promise.race([signals.first, ...(node === undefined ? [] : [untilEnd(node)])])
     log.info({}, 'draining; a second signal ends at once')
     await node?.stop()
+    if (node !== undefined) await untilEnd(node)
   } finally {
     await hub.close()
   }

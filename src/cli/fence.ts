@@ -1,9 +1,10 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
 import type { FenceView } from '../hub/lists.js'
+import type { FenceReply, LiftReply } from '../record/functions.js'
 import { withHub } from './context.js'
 import { action, value } from './flags.js'
-import { fields, print, printJson, printTable } from './output.js'
+import { answer, fields, print, printTable } from './output.js'
 import { isoTime } from './times.js'
 
 const kinds = {
@@ -13,6 +14,7 @@ const kinds = {
 
 const setSchema = z.object({ scope: value.text, reason: value.sentence, until: value.time.optional() })
 const liftSchema = z.object({ kind: value.text, scope: value.text })
+const head = ['fence', 'reason', 'actor', 'since', 'until', 'note']
 const scopeHelp = 'hub, host:<host>, conversation:<id> or session:<id>'
 
 /** `holdfast fence ls|pause|block|lift`. */
@@ -30,8 +32,7 @@ function addList(fence: Command): void {
     .action(
       action(z.object({}), async (_, { settings, json }) => {
         const fences = await withHub(settings, (hub) => hub.fences())
-        if (json) return void printJson({ fences })
-        printTable('fences', ['fence', 'reason', 'actor', 'since', 'until', 'note'], fences.map(rowOf))
+        answer(json, { fences }, () => printTable('fences', head, fences.map(rowOf)))
       }),
     )
 }
@@ -54,13 +55,7 @@ function addSet(fence: Command, kind: keyof typeof kinds): void {
         const set = await withHub(settings, (hub) =>
           hub[kind](scope, { reason, until, actor: settings.actor }),
         )
-        if (json) return void printJson(set)
-        print(
-          fields([
-            ['stands', set.fence],
-            ['instead of', set.replaced],
-          ]),
-        )
+        answer(json, set, printSet)
       }),
     )
 }
@@ -76,13 +71,25 @@ function addLift(fence: Command): void {
       action(liftSchema, async ({ kind, scope }, { settings, json }) => {
         const wanted = kind as 'pause' | 'block'
         const lifted = await withHub(settings, (hub) => hub.lift(wanted, scope, settings.actor))
-        if (json) return void printJson(lifted)
-        print(
-          fields([
-            ['lifted', lifted.fence],
-            ['was', lifted.reason],
-          ]),
-        )
+        answer(json, lifted, printLifted)
       }),
     )
+}
+
+function printSet(set: FenceReply): void {
+  print(
+    fields([
+      ['stands', set.fence],
+      ['instead of', set.replaced],
+    ]),
+  )
+}
+
+function printLifted(lifted: LiftReply): void {
+  print(
+    fields([
+      ['lifted', lifted.fence],
+      ['was', lifted.reason],
+    ]),
+  )
 }

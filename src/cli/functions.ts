@@ -1,12 +1,12 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
 import { openStore, type Store } from '../record/connections.js'
-import { type LibraryState, loadLibrary, verifyLibrary } from '../record/library.js'
+import { type LibraryState, type LoadedLibrary, loadLibrary, verifyLibrary } from '../record/library.js'
 import type { Settings } from './config.js'
 import { withRecord } from './context.js'
 import { exitCodes } from './failure.js'
 import { action } from './flags.js'
-import { fields, print, printJson, say } from './output.js'
+import { answer, fields, print, say } from './output.js'
 
 /** `holdfast functions load|verify`: the function library on the server. */
 export function addFunctions(program: Command): void {
@@ -17,13 +17,7 @@ export function addFunctions(program: Command): void {
     .action(
       action(z.object({}), async (_, { settings, json }) => {
         const loaded = await withStore(settings, true, (store) => loadLibrary(store))
-        if (json) return void printJson(loaded)
-        print(
-          fields([
-            ['library', loaded.kind],
-            ['version', loaded.version],
-          ]),
-        )
+        answer(json, loaded, printLoaded)
       }),
     )
   functions
@@ -32,8 +26,7 @@ export function addFunctions(program: Command): void {
     .action(
       action(z.object({}), async (_, { settings, json }) => {
         const state = await withStore(settings, false, (store) => verifyLibrary(store))
-        if (json) printJson(state)
-        else printState(state)
+        answer(json, state, printState)
         if (state.kind === 'loaded') return exitCodes.ok
         if (!json) say('  next: run `holdfast functions load`')
         return exitCodes.unhealthy
@@ -67,6 +60,15 @@ function printState(state: LibraryState): void {
       ['version', state.kind === 'missing' ? undefined : state.version],
       ['sha256', state.digest],
       ['on the server', state.kind === 'differs' ? state.serverDigest : undefined],
+    ]),
+  )
+}
+
+function printLoaded(loaded: LoadedLibrary): void {
+  print(
+    fields([
+      ['library', loaded.kind],
+      ['version', loaded.version],
     ]),
   )
 }

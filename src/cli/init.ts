@@ -1,9 +1,10 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
 import { initRecord } from '../hub/open-hub.js'
+import type { InitReply } from '../record/functions.js'
 import { withRecord } from './context.js'
 import { action, value } from './flags.js'
-import { fields, print, printJson } from './output.js'
+import { answer, fields, print } from './output.js'
 
 const schema = z.object({ afterLoss: value.flag })
 
@@ -20,14 +21,17 @@ export function addInit(program: Command): void {
           ({ redis }) => initRecord({ redis, hub: settings.hub, afterLoss }),
           { create: true },
         )
-        if (json) return void printJson(made)
-        print(
-          fields([
-            ['store', made.storeId],
-            ['generation', made.generation],
-            ['record', made.made ? 'made' : 'present'],
-          ]),
-        )
+        answer(json, made, printMade)
       }),
     )
+}
+
+function printMade(made: InitReply): void {
+  print(
+    fields([
+      ['store', made.storeId],
+      ['generation', made.generation],
+      ['record', made.made ? 'made' : 'present'],
+    ]),
+  )
 }

@@ -4,7 +4,7 @@ import type { MessageView } from '../hub/views.js'
 import { withHub } from './context.js'
 import { deliveryHead, deliveryRow } from './delivery.js'
 import { action, value } from './flags.js'
-import { fields, print, printJson, printTable } from './output.js'
+import { answer, fields, print, printTable } from './output.js'
 import { isoTime } from './times.js'
 
 const schema = z.object({ id: value.text })
@@ -19,10 +19,7 @@ export function addMessage(program: Command): void {
     .argument('<id>', 'message id')
     .action(
       action(schema, async ({ id }, { settings, json }) => {
-        const message = await withHub(settings, (hub) => hub.message(id))
-        if (json) printJson(message)
-        else printMessage(message)
-        return undefined
+        answer(json, await withHub(settings, (hub) => hub.message(id)), printMessage)
       }),
     )
 }

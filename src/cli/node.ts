@@ -6,10 +6,10 @@ import { commandExecutor } from '../node/executors/command.js'
 import { createNode, type HoldfastNode } from '../node/index.js'
 import type { NodeLog } from '../node/log.js'
 import type { Settings } from './config.js'
-import { withRecord } from './context.js'
+import { type Place, withRecord } from './context.js'
 import { action, repeatable, value } from './flags.js'
 import { openLog } from './log.js'
-import { watchSignals } from './signals.js'
+import { type SignalWatch, watchSignals } from './signals.js'
 
 /** The flags of a node, for `node` and `dev`; host and exec are checked by the command. */
 export const nodeFlags = {
@@ -29,10 +29,10 @@ export function addNode(program: Command): void {
     .action(
       action(schema, async (values, { settings, json }) => {
         const log = openLog(json)
-        await withRecord(settings, ({ redis }) => runNode(redis, settings, values, log), {
-          handlesSignals: true,
-          log: (line) => log.info({}, line),
-        })
+        const signals = watchSignals()
+        const options = { handlesSignals: true, log: (line: string) => log.info({}, line) }
+        const run = ({ redis }: Place) => runNode(makeNode(redis, settings, values, log), signals, log)
+        await withRecord(settings, run, options).finally(signals.dispose)
       }),
     )
 }
@@ -49,20 +49,14 @@ export function addNodeOptions(command: Command): Command {
     .option('--mirror <file>', 'its durable store (<data>/mirror-<host>-<node>.db)')
 }
 
-async function runNode(redis: string, settings: Settings, values: NodeValues, log: NodeLog): Promise<void> {
-  const signals = watchSignals()
-  const node = makeNode(redis, settings, values, log)
-  try {
-    const started = node.start()
-    void signals.first.then((signal) => {
-      log.info({ signal }, 'draining; a second signal ends at once')
-      return node.stop().catch((error: unknown) => log.error({ error: String(error) }, 'could not stop'))
-    })
-    await Promise.race([started, signals.first])
-    await untilEnd(node)
-  } finally {
-    signals.dispose()
-  }
+async function runNode(node: HoldfastNode, { first }: SignalWatch, log: NodeLog): Promise<void> {
+  const started = node.start()
+  void first.then((signal) => {
+    log.info({ signal }, 'draining; a second signal ends at once')
+    return node.stop().catch((error: unknown) => log.error({ error: String(error) }, 'could not stop'))
+  })
+  await Promise.race([started, first])
+  await untilEnd(node)
 }
 
 /** Waits for the node's end. @throws why it ended, when it did not leave */

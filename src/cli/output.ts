@@ -21,6 +21,12 @@ export function printJson(value: unknown): void {
   print(JSON.stringify(value))
 }
 
+/** An answer: JSON for machines, else as `human` prints it. */
+export function answer<Value>(json: boolean, value: Value, human: (value: Value) => void): void {
+  if (json) printJson(value)
+  else human(value)
+}
+
 /** A message, to stderr. */
 export function say(text: string): void {
   process.stderr.write(`${text}\n`)

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import type { PendingEntry } from '../hub/lists.js'
 import { withHub } from './context.js'
 import { action, value } from './flags.js'
-import { printJson, printTable } from './output.js'
+import { answer, printTable } from './output.js'
 import { shortDuration } from './times.js'
 
 const schema = z.object({ host: value.host.optional() })
@@ -21,8 +21,7 @@ export function addPending(program: Command): void {
       action(schema, async ({ host }, { settings, json }) => {
         const entries = await withHub(settings, (hub) => hub.pending(host))
         const pending = entries.map((entry) => ({ ...entry, disagrees: disagreements(entry) }))
-        if (json) return void printJson({ pending })
-        printTable('pending entries', head, pending.map(rowOf))
+        answer(json, { pending }, () => printTable('pending entries', head, pending.map(rowOf)))
       }),
     )
 }

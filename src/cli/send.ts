@@ -8,7 +8,7 @@ import type { Accepted } from '../hub/open-hub.js'
 import { osUser } from './config.js'
 import { withHub } from './context.js'
 import { action, repeatable, value } from './flags.js'
-import { fields, print, printJson, printTable, say } from './output.js'
+import { answer, fields, print, printTable, say } from './output.js'
 
 const schema = z
   .object({
@@ -58,9 +58,7 @@ export function addSend(program: Command): void {
         const accepted = await withHub(settings, (hub) => hub.accept(message)).catch((error: unknown) => {
           throw withKey(error, message.key)
         })
-        if (json) printJson({ ...accepted, key: message.key })
-        else printAccepted(accepted)
-        return undefined
+        answer(json, { ...accepted, key: message.key }, printAccepted)
       }),
     )
 }

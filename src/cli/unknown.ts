@@ -1,8 +1,9 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
+import type { UnknownEntry } from '../hub/lists.js'
 import { withHub } from './context.js'
 import { action } from './flags.js'
-import { printJson, printTable } from './output.js'
+import { answer, printTable } from './output.js'
 import { shortDuration } from './times.js'
 
 /** `holdfast unknown ls`: what nobody can know. */
@@ -15,12 +16,14 @@ export function addUnknown(program: Command): void {
     .action(
       action(z.object({}), async (_, { settings, json }) => {
         const unknown = await withHub(settings, (hub) => hub.unknown())
-        if (json) return void printJson({ unknown })
-        const now = Date.now()
-        const rows = unknown.map(({ id, sinceMs, host, node, reason }) => {
-          return [id, shortDuration(now - sinceMs), host, node, reason]
-        })
-        printTable('unknown outcomes', ['id', 'age', 'host', 'node', 'reason'], rows)
+        answer(json, { unknown }, () => printUnknown(unknown, Date.now()))
       }),
     )
+}
+
+function printUnknown(unknown: readonly UnknownEntry[], now: number): void {
+  const rows = unknown.map(({ id, sinceMs, host, node, reason }) => {
+    return [id, shortDuration(now - sinceMs), host, node, reason]
+  })
+  printTable('unknown outcomes', ['id', 'age', 'host', 'node', 'reason'], rows)
 }
