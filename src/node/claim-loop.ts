@@ -13,8 +13,6 @@ export interface ClaimLoopOptions {
   /** Claims under a request number, until there is an answer. */
   claim(request: number, count: number): Promise<ClaimReply>
   waitForWork(position: Position, waitMs: number, signal: AbortSignal): Promise<void>
-  /** How long to wait at most when nothing is known to become runnable: peers may have gone stale. */
-  staleAfterMs(): number
   /** Told of every log id and of progress made. */
   onProgress(logId: string): void
   /** Once, when nothing of an earlier process of this node is left to resume. */
@@ -32,6 +30,8 @@ export interface ClaimLoop {
 }
 
 const claimAtOnce = 100
+/** A claim answers when something may become runnable; this bounds the wait where it cannot know. */
+const waitAtMostMs = 60_000
 /** Paused and put-off deliveries do not use up the buffer, but they are not gathered without bound either. */
 const heldAtMost = 20
 
@@ -70,8 +70,8 @@ export function createClaimLoop(options: ClaimLoopOptions): ClaimLoop {
   }
 
   async function wait(reply: ClaimReply): Promise<void> {
-    const untilNextMs = reply.nextAtMs === undefined ? Number.POSITIVE_INFINITY : reply.nextAtMs - reply.nowMs
-    const waitMs = Math.max(1, Math.min(untilNextMs, options.staleAfterMs()))
+    const untilNextMs = reply.nextAtMs === undefined ? waitAtMostMs : reply.nextAtMs - reply.nowMs
+    const waitMs = Math.max(1, Math.min(untilNextMs, waitAtMostMs))
     try {
       await options.waitForWork(reply, waitMs, stopping.signal)
     } catch (error) {

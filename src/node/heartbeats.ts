@@ -13,15 +13,13 @@ export interface HeartbeatsOptions {
 
 /** Says at the hub's pace that this process lives, whatever its work does. */
 export interface Heartbeats {
-  start(everyMs: number): void
-  /** The pace the hub asks for now. */
-  staleAfterMs(): number
+  /** Beats at the pace that the hub asks for, and follows it when it changes. */
+  start(pace: { readonly heartbeatMs: number }): void
   stop(): Promise<void>
 }
 
 export function createHeartbeats(options: HeartbeatsOptions): Heartbeats {
   let everyMs = 2000
-  let staleAfterMs = 10_000
   let timer: NodeJS.Timeout | undefined
   let beating: Promise<void> = Promise.resolve()
   let stopped = false
@@ -37,7 +35,6 @@ export function createHeartbeats(options: HeartbeatsOptions): Heartbeats {
     try {
       const reply = await options.beat()
       everyMs = reply.heartbeatMs
-      staleAfterMs = reply.staleAfterMs
     } catch (error) {
       await missed(error)
     }
@@ -54,10 +51,9 @@ export function createHeartbeats(options: HeartbeatsOptions): Heartbeats {
 
   return {
     start: (pace) => {
-      everyMs = pace
+      everyMs = pace.heartbeatMs
       schedule()
     },
-    staleAfterMs: () => staleAfterMs,
     stop: async () => {
       stopped = true
       clearTimeout(timer)

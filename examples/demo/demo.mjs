@@ -1,0 +1,124 @@
+// @ts-check
+// npm run demo: real messages, real commands, real kills, and a judge that does not ask the broker.
+// Options: --messages N (200), --keep (leave the data folder behind).
+import { dirname } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import Table from 'cli-table3'
+import { openCluster } from './cluster.mjs'
+import { judge } from './judge.mjs'
+import { readMarks } from './marks.mjs'
+import { progress, say } from './screen.mjs'
+import { readSources } from './sources.mjs'
+import { hosts, play } from './story.mjs'
+
+/**
+ * @typedef {import('./cluster.mjs').Cluster} Cluster
+ * @typedef {import('./judge.mjs').Verdict} Verdict
+ * @typedef {import('./story.mjs').Story} Story
+ */
+
+const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))))
+const fewestMessages = 60
+const shownAtMost = 20
+const columns = /** @type {const} */ (['done', 'unknown', 'held', 'failed', 'unfinished'])
+
+const { values } = parseArgs({
+  options: { messages: { type: 'string', default: '200' }, keep: { type: 'boolean', default: false } },
+})
+const sources = readSources(root, Number(values.messages))
+if (!(sources.length >= fewestMessages)) {
+  console.error(`the demo needs ${fewestMessages} messages or more; --messages ${values.messages} gives ${sources.length}`)
+  process.exit(2)
+}
+
+say(`${sources.length} source files, ${hosts.length} hosts: ${sources.length * hosts.length} deliveries to run sha256sum on`)
+const cluster = await openCluster({ keep: values.keep })
+for (const name of /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])) {
+  process.once(name, () => void cluster.close().finally(() => process.exit(130)))
+}
+try {
+  process.exitCode = await run()
+} finally {
+  await cluster.close()
+  if (values.keep) console.error(`kept ${cluster.folder}`)
+}
+
+async function run() {
+  /** @type {Story} */
+  const story = { cluster, sources, sent: [], killed: [], findings: [], marksFiles: [] }
+  const ticker = setInterval(() => void showProgress(story), 250)
+  let broken = false
+  try {
+    await Promise.race([play(story), watchNodes()])
+  } catch (error) {
+    broken = true
+    say(`the demo broke off: ${error instanceof Error ? error.message : error}`)
+  } finally {
+    clearInterval(ticker)
+  }
+  return (await conclude(story)) && !broken ? 0 : 1
+}
+
+/** @param {Story} story */
+async function showProgress({ sent }) {
+  const counts = await cluster.hub.counts().catch(() => undefined)
+  if (counts === undefined) return
+  const states = ['queued', 'claimed', 'mirrored', 'delivered'].map((name) => `${counts[name] ?? 0} ${name}`)
+  progress(`${counts['done'] ?? 0} of ${sent.length * hosts.length} done (${states.join(', ')})`)
+}
+
+/** Rejects when a node ends that nobody asked to. */
+async function watchNodes() {
+  return await new Promise((_, reject) => {
+    setInterval(() => {
+      const failure = cluster.failure()
+      if (failure !== undefined) reject(new Error(failure))
+    }, 100).unref()
+  })
+}
+
+/** Hears the judge and prints what it found; true when everything is as promised. @param {Story} story */
+async function conclude(story) {
+  const { hub } = cluster
+  const messages = await Promise.all(story.sent.map((sent) => hub.message(sent.message)))
+  const unknown = await hub.unknown()
+  const marks = readMarks(story.marksFiles)
+  const rows = messages.flatMap((message) => message.deliveries)
+  const verdict = judge({ sent: story.sent, hosts, rows, unknown, marks, killed: story.killed })
+  const findings = [...story.findings, ...verdict.findings]
+  const begins = marks.filter((mark) => mark.kind === 'begin').length
+  say(`judged ${verdict.states.size} deliveries by ${begins} begin and ${marks.length - begins} end marks`)
+
+  console.log(`\n${tableOf(verdict)}\n`)
+  for (const host of hosts) {
+    const pending = await hub.pending(host)
+    console.log(`pending ${host} ${pending.length}${pending.map((entry) => ` ${entry.delivery ?? entry.entry}`).join('')}`)
+  }
+  console.log(`unknown ${unknown.length}`)
+  for (const { id, reason, node, host } of unknown) console.log(`  ${id} on ${host}/${node ?? '?'}: ${reason}`)
+  for (const { kind, id, text } of findings.slice(0, shownAtMost)) console.log(`${kind}: ${id} ${text}`)
+  if (findings.length > shownAtMost) console.log(`and ${findings.length - shownAtMost} more`)
+  await explain(verdict)
+
+  const count = /** @param {string} kind */ (kind) => findings.filter((finding) => finding.kind === kind).length
+  if (count('wrong') > 0) console.log(`wrong ${count('wrong')}`)
+  console.log(`lost ${count('lost')}, executed twice ${count('twice')}`)
+  return findings.length === 0 && story.sent.length === sources.length
+}
+
+/** @param {Verdict} verdict */
+function tableOf({ states }) {
+  const table = new Table({ head: ['host', 'accepted', ...columns], style: { head: [], border: [] } })
+  for (const host of [...hosts, 'all']) {
+    const mine = [...states.values()].filter((each) => host === 'all' || each.host === host)
+    table.push([host, mine.length, ...columns.map((state) => mine.filter((each) => each.state === state).length)])
+  }
+  return table.toString()
+}
+
+/** Says why what is unfinished does not go on. @param {Verdict} verdict */
+async function explain({ states }) {
+  const stuck = [...states].filter(([, { state }]) => state === 'unfinished').slice(0, shownAtMost)
+  for (const [id] of stuck) console.log(`why ${id}: ${JSON.stringify(await cluster.hub.why(id))}`)
+}

@@ -1,0 +1,306 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { backoffMs } from '../contract/backoff.js'
+import { isHoldfastError } from '../contract/errors.js'
+import { aroundCall, type OnPoint } from '../contract/points.js'
+import type {
+  BeginItem,
+  ClaimReply,
+  JoinReply,
+  NodeIdentity,
+  RefuseItem,
+  ReportItem,
+  StepItem,
+  StepResult,
+} from '../contract/steps.js'
+import { type Attempts, createAttempts } from './attempts.js'
+import { createBatcher } from './batcher.js'
+import { type ClaimLoop, createClaimLoop } from './claim-loop.js'
+import type { NodeEnd } from './create-node.js'
+import { createHandoff } from './handoff.js'
+import { createHeartbeats, type Heartbeats } from './heartbeats.js'
+import { createLanes, type Lanes } from './lanes.js'
+import type { NodeLog } from './log.js'
+import type { Mirror } from './mirror.js'
+import type { NodeOptions, NodeSettings } from './node-options.js'
+import { createPersistence, type Persistence } from './persistence.js'
+import { treeAlive } from './process-identity.js'
+import { createReports, type Reports } from './reports.js'
+import type { NodeTransport } from './transport.js'
+
+/** A node at work. */
+export interface RunningWork {
+  stop(): Promise<void>
+}
+
+export interface WorkParts {
+  readonly options: NodeOptions
+  readonly settings: NodeSettings
+  readonly log: NodeLog
+  readonly mirror: Mirror
+  readonly transport: NodeTransport
+  end(how: NodeEnd): void
+  /** Aborted by `stop`: a start that is not done yet gives up. */
+  readonly signal: AbortSignal
+}
+
+const batchAtMost = 100
+const joinRetry = { leastMs: 100, mostMs: 2000 }
+
+/** What the loops share about how far the node has come. */
+interface Progress {
+  lastLogId: string
+  progressAt: number
+  blockedMs: number
+}
+
+/** The steps of this process, each repeated until it is answered. */
+interface Steps {
+  claim(request: number, count: number): Promise<ClaimReply>
+  mirror(items: readonly StepItem[]): Promise<readonly StepResult[]>
+  ack(items: readonly StepItem[]): Promise<readonly StepResult[]>
+  refuse(items: readonly RefuseItem[]): Promise<readonly StepResult[]>
+  /** Gathered into batches with whatever else begins or reports meanwhile. */
+  begin(item: BeginItem): Promise<StepResult>
+  report(item: ReportItem): Promise<StepResult>
+}
+
+/**
+ * Joins, concludes what an earlier process left, and starts the loops.
+ * @throws SUPERSEDED, MIRROR_CLONED, STORE_UNKNOWN, INVALID_ARGUMENT; the parts stay open then
+ */
+export async function startWork(parts: WorkParts): Promise<RunningWork> {
+  const { options, settings, log, mirror, transport } = parts
+  const who: NodeIdentity = { host: settings.host, node: settings.node, incarnation: mirror.incarnation }
+  const progress: Progress = { lastLogId: mirror.lastLogId(), progressAt: performance.now(), blockedMs: 0 }
+  const halt = new AbortController()
+  let started = false
+  parts.signal.addEventListener('abort', () => {
+    if (!started) halt.abort(parts.signal.reason)
+  })
+
+  const rejoin = () => transport.join(who, mirror.instance, options.scopes ?? [], progress.lastLogId)
+  let onFatal: (error: Error) => void = (error) => halt.abort(error)
+  const persistence = createPersistence({
+    log,
+    rejoin,
+    onFatal: (error) => onFatal(error),
+    halt: halt.signal,
+  })
+  const steps = stepsOf(who, transport, persistence, options.onPoint)
+  const loops = loopsOf(parts, steps, progress)
+  const heartbeats = heartbeatsOf(parts, who, progress, rejoin, (error) => onFatal(error))
+
+  const joined = await join(rejoin, log, halt.signal)
+  log.info({ ...who, storeId: joined.storeId }, 'joined')
+  heartbeats.start(joined)
+  try {
+    await loops.reports.recover((grant) => grant.children.some(treeAlive))
+  } catch (error) {
+    await heartbeats.stop()
+    throw error
+  }
+  started = true
+  const ending = endingOf(parts, who, loops, heartbeats, halt)
+  onFatal = (error) => void ending.fail(error)
+  ending.watch(loops.claims.run())
+  return { stop: ending.stop }
+}
+
+function stepsOf(
+  who: NodeIdentity,
+  transport: NodeTransport,
+  persistence: Persistence,
+  onPoint: OnPoint | undefined,
+): Steps {
+  const begins = createBatcher<BeginItem, StepResult>(batchAtMost, (items) =>
+    persistence.call('begin', () =>
+      aroundCall('begin', onPoint, (sending) => transport.begin(who, items, sending)),
+    ),
+  )
+  const reports = createBatcher<ReportItem, StepResult>(batchAtMost, (items) =>
+    persistence.call('report', () =>
+      aroundCall('report', onPoint, (sending) => transport.report(who, items, sending)),
+    ),
+  )
+  return {
+    claim: (request, count) =>
+      persistence.call('claim', () =>
+        aroundCall('claim', onPoint, (sending) => transport.claim(who, request, count, sending)),
+      ),
+    mirror: (items) =>
+      persistence.call('mirror', () =>
+        aroundCall('mirror', onPoint, (sending) => transport.mirror(who, items, sending)),
+      ),
+    ack: (items) =>
+      persistence.call('ack', () =>
+        aroundCall('ack', onPoint, (sending) => transport.ack(who, items, sending)),
+      ),
+    refuse: (items) => persistence.call('refuse', () => transport.refuse(who, items)),
+    begin: begins.submit,
+    report: reports.submit,
+  }
+}
+
+interface Loops {
+  readonly claims: ClaimLoop
+  readonly lanes: Lanes
+  readonly attempts: Attempts
+  readonly reports: Reports
+}
+
+function loopsOf(parts: WorkParts, steps: Steps, progress: Progress): Loops {
+  const { options, settings, log, mirror, transport } = parts
+  const { onPoint } = options
+  const reports = createReports({ mirror, report: steps.report, log, onPoint })
+  const lanes = createLanes({
+    concurrency: settings.concurrency,
+    run: (work) => attempts.run(work),
+    onRoom: () => claims.room(),
+  })
+  const attempts = createAttempts({
+    ...settings,
+    mirror,
+    reports,
+    begin: steps.begin,
+    epochOf: lanes.epochOf,
+    log,
+    onPoint,
+  })
+  const claims = createClaimLoop({
+    buffer: settings.buffer,
+    lanes,
+    handoff: createHandoff({ mirror, lanes, steps, log, onPoint }),
+    claim: steps.claim,
+    waitForWork: (position, waitMs, signal) => transport.waitForWork(settings.host, position, waitMs, signal),
+    onProgress: (logId) => {
+      progress.lastLogId = logId
+      progress.progressAt = performance.now()
+    },
+    onResumed: async () => {
+      await mirror.dropCopiesBefore(mirror.incarnation)
+    },
+    log,
+  })
+  return { claims, lanes, attempts, reports }
+}
+
+function heartbeatsOf(
+  parts: WorkParts,
+  who: NodeIdentity,
+  progress: Progress,
+  rejoin: () => Promise<unknown>,
+  onFatal: (error: Error) => void,
+): Heartbeats {
+  const { mirror, transport, log } = parts
+  function blockingSinceLast(): number {
+    const total = mirror.stats().totalMs
+    const since = total - progress.blockedMs
+    progress.blockedMs = total
+    return since
+  }
+  return createHeartbeats({
+    beat: async () => {
+      const reply = await transport.heartbeat(who, {
+        lastLogId: progress.lastLogId,
+        progressAgeMs: performance.now() - progress.progressAt,
+        blockingMs: blockingSinceLast(),
+      })
+      await mirror.setLastLogId(progress.lastLogId)
+      return reply
+    },
+    rejoin,
+    onFatal,
+    log,
+  })
+}
+
+interface Ending {
+  /** Ends the node without leaving: its open work is recovered by its next process. */
+  fail(error: Error): Promise<void>
+  stop(): Promise<void>
+  /** The claim loop: its failure is the node's. */
+  watch(looping: Promise<void>): void
+}
+
+function endingOf(
+  parts: WorkParts,
+  who: NodeIdentity,
+  loops: Loops,
+  heartbeats: Heartbeats,
+  halt: AbortController,
+): Ending {
+  const { settings, log, mirror, transport } = parts
+  const { claims, lanes, attempts } = loops
+  let looping: Promise<void> = Promise.resolve()
+  let failed: Error | undefined
+
+  async function fail(error: Error): Promise<void> {
+    if (failed !== undefined) return
+    failed = error
+    log.error({ error: error.message }, 'the node ends')
+    claims.stop()
+    attempts.abort(error.message)
+    halt.abort(error)
+    await close()
+    parts.end({ kind: 'failed', error })
+  }
+
+  async function close(): Promise<void> {
+    await heartbeats.stop()
+    await transport.close()
+    await mirror.close()
+  }
+
+  async function stop(): Promise<void> {
+    if (failed !== undefined) return
+    claims.stop()
+    const idle = lanes.stop()
+    await Promise.race([idle, timeout(settings.drainMs)])
+    if (attempts.running() > 0) attempts.abort('the node stops')
+    await Promise.race([Promise.all([idle, looping]), timeout(settings.graceMs + 2000)])
+    if (failed !== undefined) return
+    if (attempts.running() === 0 && lanes.running() === 0) await leave()
+    else log.warn({ handlers: attempts.running() }, 'handlers still run; ended without leaving')
+    halt.abort(new Error('stopped'))
+    await close()
+  }
+
+  async function leave(): Promise<void> {
+    try {
+      await transport.leave(who)
+      log.info({ ...who }, 'left')
+    } catch (error) {
+      log.warn({ error: String(error) }, 'could not leave; the hub finds out by itself')
+    }
+  }
+
+  return {
+    fail,
+    stop,
+    watch: (loop) => {
+      looping = loop.catch((error: unknown) =>
+        fail(error instanceof Error ? error : new Error(String(error))),
+      )
+    },
+  }
+}
+
+/** A server that is away is waited for; a refusal is the caller's to know. */
+async function join(ask: () => Promise<JoinReply>, log: NodeLog, signal: AbortSignal): Promise<JoinReply> {
+  for (let failures = 1; ; failures += 1) {
+    signal.throwIfAborted()
+    try {
+      return await ask()
+    } catch (error) {
+      if (!isHoldfastError(error, 'STORE_UNAVAILABLE', 'DEADLINE_EXCEEDED')) throw error
+      log.warn({ error: error.message, failures }, 'joining again')
+      await sleep(backoffMs(joinRetry, failures), undefined, { signal })
+    }
+  }
+}
+
+function timeout(ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, ms).unref()
+  })
+}

@@ -1,0 +1,310 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { DeliveryPage, FenceView, PendingEntry } from '../../src/hub/lists.js'
+import type { Accepted } from '../../src/hub/open-hub.js'
+import type { DeliveryView, MessageView } from '../../src/hub/views.js'
+import { openStore, type Store } from '../../src/record/connections.js'
+import { functionsOf, type WhyReply } from '../../src/record/functions.js'
+import { assembleLibrary } from '../../src/record/library.js'
+import { startTestServer, type TestServer } from '../support/server.js'
+import { answerOf, errorOf, makeFolder, runCli } from './run-cli.js'
+
+type Sent = Accepted & { key: string }
+
+let server: TestServer
+let store: Store
+const folder = makeFolder()
+const { path: cwd } = folder
+beforeAll(async () => {
+  server = await startTestServer()
+  store = await openStore({ url: server.url, name: 'test' })
+})
+afterAll(async () => {
+  await store.close()
+  await server.stop()
+  folder.remove()
+})
+
+const at = (...args: string[]) => [...args, '--redis', server.url]
+const run = (...args: string[]) => runCli(at(...args), { cwd })
+const answer = <Answer>(...args: string[]) => answerOf<Answer>(at(...args), { cwd })
+const send = (...args: string[]) => answer<Sent>('send', '--conversation', 'c1', ...args)
+
+describe('before init', () => {
+  test('functions verify finds none and ends with 4; load brings them', async () => {
+    const missing = await run('functions', 'verify', '--json')
+    expect(missing.code).toBe(4)
+    expect(JSON.parse(missing.stdout)).toEqual({ kind: 'missing', digest: assembleLibrary().digest })
+    expect(await answer('functions', 'load')).toEqual({ kind: 'loaded', version: 1 })
+    expect(await answer('functions', 'load')).toEqual({ kind: 'present', version: 1 })
+    expect(await answer('functions', 'verify')).toMatchObject({ kind: 'loaded' })
+  })
+
+  test('a library that was changed ends with 4 and says what to do', async () => {
+    await store.call(['FUNCTION', 'LOAD', 'REPLACE', `${assembleLibrary().code}\n-- changed`])
+    const ended = await run('functions', 'verify')
+    expect(ended.code).toBe(4)
+    expect(ended.stdout).toContain('differs')
+    expect(ended.stderr).toContain('next: run `holdfast functions load`')
+    await answer('functions', 'load')
+  })
+
+  test('STORE_UNKNOWN, with the next step', async () => {
+    const ended = await run('delivery', 'ls')
+    expect(ended.code).toBe(1)
+    expect(ended.stdout).toBe('')
+    expect(ended.stderr).toMatch(/^STORE_UNKNOWN .*\n {2}next: run `holdfast init`/)
+    expect(errorOf(await run('message', 'show', '1-1', '--json'))).toMatchObject({ code: 'STORE_UNKNOWN' })
+  })
+
+  test('a server that is not there is a failure that may be retried, under the same key', async () => {
+    const args = [
+      'send',
+      '--conversation',
+      'c',
+      '--to',
+      'host:h',
+      'x',
+      '--redis',
+      'redis://127.0.0.1:1',
+      '--json',
+    ]
+    const ended = await runCli(args, { cwd })
+    expect(ended.code).toBe(1)
+    expect(errorOf(ended)).toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    expect(errorOf(ended).next).toMatch(/--key [0-9a-f-]{36}/)
+  })
+})
+
+describe('after init', () => {
+  beforeAll(async () => {
+    const made = await answer<{ storeId: string; generation: number; made: boolean }>('init')
+    expect(made).toEqual({ storeId: expect.any(String), generation: 0, made: true })
+    const ended = await run('init')
+    expect(ended.code).toBe(0)
+    expect(ended.stdout).toContain(made.storeId)
+    expect(ended.stdout).toMatch(/record +present/)
+  })
+
+  test('init --after-loss is refused while nothing is lost', async () => {
+    const ended = await run('init', '--after-loss', '--json')
+    expect(ended.code).toBe(1)
+    expect(errorOf(ended).code).toBe('NOTHING_LOST')
+  })
+
+  test('send makes a delivery a recipient; message and delivery show it', async () => {
+    const sent = await send(
+      '--to',
+      'host:a1',
+      '--to',
+      'host:a2',
+      '--to',
+      'host:a1',
+      '--sender',
+      'me',
+      '--key',
+      'k1',
+      'hello',
+    )
+    expect(sent).toMatchObject({ key: 'k1', fanOut: 'complete', replayed: false })
+    expect(sent.deliveries.map((each) => each.host)).toEqual(['a1', 'a2'])
+    const again = await send('--to', 'host:a2', '--to', 'host:a1', '--sender', 'me', '--key', 'k1', 'hello')
+    expect(again).toEqual({ ...sent, replayed: true })
+
+    const message = await answer<MessageView>('message', 'show', sent.id)
+    expect(message).toMatchObject({ id: sent.id, sender: 'me', bytes: 5, recipients: 2, fanOut: 'complete' })
+    const [first] = message.deliveries
+    expect(await answer<DeliveryView>('delivery', 'show', `${sent.id}.1`)).toEqual(first)
+    expect(await answer<WhyReply>('delivery', 'why', `${sent.id}.1`)).toMatchObject({
+      reason: 'stranded',
+      host: 'a1',
+    })
+
+    for (const words of [
+      ['message', 'show', sent.id],
+      ['delivery', 'show', `${sent.id}.1`],
+      ['delivery', 'why', `${sent.id}.1`],
+    ]) {
+      const ended = await run(...words)
+      expect(ended).toMatchObject({ code: 0, stderr: '' })
+      expect(ended.stdout).toContain(`${sent.id}.1`)
+      expect(ended.stdout).not.toContain('\u001b')
+    }
+  })
+
+  test('another content under a key is refused', async () => {
+    await send('--to', 'host:a1', '--key', 'k2', 'one')
+    const ended = await run('send', '--conversation', 'c1', '--to', 'host:a1', '--key', 'k2', 'two', '--json')
+    expect(ended.code).toBe(1)
+    expect(errorOf(ended).code).toBe('IDEMPOTENCY_MISMATCH')
+  })
+
+  test('without a key a fresh one is told, for retries', async () => {
+    const ended = await run('send', '--conversation', 'c1', '--to', 'host:a1', 'x')
+    expect(ended.code).toBe(0)
+    expect(ended.stderr).toMatch(/^key ([0-9a-f-]{36}) \(a retry must pass --key \1\)\n$/)
+  })
+
+  test('a session never seen is no route, and nothing is accepted', async () => {
+    const before = server.cli('DBSIZE')
+    const ended = await run('send', '--conversation', 'c1', '--to', 'session:s1', 'x', '--json')
+    expect(ended.code).toBe(1)
+    expect(errorOf(ended).code).toBe('NO_ROUTE')
+    expect(server.cli('DBSIZE')).toBe(before)
+  })
+
+  test('a recipient that lost its --to is not taken for the payload', async () => {
+    const ended = await run('send', '--conversation', 'c1', '--to', 'host:a1', 'host:a2')
+    expect(ended.code).toBe(2)
+    expect(ended.stderr).toContain('looks like a recipient')
+  })
+
+  test('payload bytes from stdin are exact', async () => {
+    const input = Buffer.from([...Array(256).keys(), 13, 10, 0, 10])
+    const args = at(
+      'send',
+      '--conversation',
+      'c1',
+      '--to',
+      'host:bytes',
+      '--payload',
+      '-',
+      '--content-type',
+      'a/b',
+    )
+    const sent = await answerOf<Sent>(args, { cwd, input })
+    const stored = await store.call(['GET', `{hf}:payload:${sent.id}`], { buffers: true })
+    expect(stored).toEqual(input)
+    expect(await answer('message', 'show', sent.id)).toMatchObject({ contentType: 'a/b', bytes: 260 })
+  })
+
+  test('delivery ls filters, and goes on from a cursor', async () => {
+    for (const text of ['1', '2', '3']) await send('--to', 'host:page', text)
+    const first = await answer<DeliveryPage>(
+      'delivery',
+      'ls',
+      '--host',
+      'page',
+      '--state',
+      'queued',
+      '--limit',
+      '2',
+    )
+    expect(first.deliveries).toHaveLength(2)
+    const rest = await answer<DeliveryPage>(
+      'delivery',
+      'ls',
+      '--host',
+      'page',
+      '--state',
+      'queued',
+      '--cursor',
+      first.cursor ?? '',
+    )
+    expect(rest.deliveries).toHaveLength(1)
+    expect(rest.cursor).toBeUndefined()
+    const ended = await run('delivery', 'ls', '--host', 'page', '--limit', '1')
+    expect(ended.stdout.trim().split('\n')).toHaveLength(2)
+    expect(ended.stderr).toMatch(/^there is more: --cursor '.+'\n$/)
+    expect(await answer('delivery', 'ls', '--state', 'held')).toEqual({ deliveries: [] })
+  })
+
+  test.each([
+    [['message', 'show', '1-1'], 3, 'MESSAGE_NOT_FOUND'],
+    [['delivery', 'show', '1-1.1'], 3, 'DELIVERY_NOT_FOUND'],
+    [['delivery', 'why', '1-1.1'], 3, 'DELIVERY_NOT_FOUND'],
+    [['fence', 'lift', 'pause', 'hub'], 3, 'FENCE_NOT_FOUND'],
+    [['message', 'show', 'x'], 2, 'INVALID_ARGUMENT'],
+    [['fence', 'lift', 'pasue', 'hub'], 2, 'INVALID_ARGUMENT'],
+    [['fence', 'pause', 'everything', '--reason', 'r'], 2, 'INVALID_ARGUMENT'],
+    [['delivery', 'ls', '--cursor', 'x'], 2, 'INVALID_ARGUMENT'],
+  ])('%j ends with %d %s', async (args, exit, code) => {
+    const ended = await run(...args, '--json')
+    expect(ended.code).toBe(exit)
+    expect(errorOf(ended).code).toBe(code)
+    expect(errorOf(ended).next).not.toBe('')
+    expect(ended.stdout).toBe('')
+  })
+
+  test('fences are set, listed with any field of the hash, and lifted', async () => {
+    const set = await answer(
+      'fence',
+      'pause',
+      'conversation:c9',
+      '--reason',
+      'asked',
+      '--actor',
+      'kim',
+      '--until',
+      '1h',
+    )
+    expect(set).toMatchObject({ fence: 'pause:conversation:c9' })
+    await answerOf(at('fence', 'block', 'host:h9', '--reason', 'gone'), {
+      cwd,
+      env: { HOLDFAST_ACTOR: 'env-kim' },
+    })
+    server.cli('HSET', '{hf}:fences', 'pasue:hub', '\u001b[31mtypo')
+    const { fences } = await answer<{ fences: FenceView[] }>('fence', 'ls')
+    expect(fences).toEqual([
+      { fence: 'block:host:h9', known: true, reason: 'gone', actor: 'env-kim', at: expect.any(Number) },
+      { fence: 'pasue:hub', known: false, reason: '\u001b[31mtypo' },
+      {
+        fence: 'pause:conversation:c9',
+        known: true,
+        reason: 'asked',
+        actor: 'kim',
+        at: expect.any(Number),
+        until: expect.any(Number),
+      },
+    ])
+    const shown = await run('fence', 'ls')
+    expect(shown.stdout).toContain('no rule reads this field')
+    expect(shown.stdout).not.toContain('\u001b')
+    const lifted = await run('fence', 'lift', 'pause', 'conversation:c9')
+    expect(lifted).toMatchObject({ code: 0, stderr: '' })
+    expect(lifted.stdout).toContain('pause:conversation:c9')
+    expect(await answer('fence', 'lift', 'block', 'host:h9')).toMatchObject({ fence: 'block:host:h9' })
+  })
+
+  test('pending ls shows what is claimed, and where list and row disagree', async () => {
+    const sent = await send('--to', 'host:p1', 'x')
+    const who = { host: 'p1', node: 'n1', incarnation: 1 }
+    const functions = functionsOf(store, '{hf}')
+    await functions.join(who, 'test-instance', [], '')
+    await functions.claim(who, 1, 10)
+    const list = async () => {
+      const { pending } = await answer<{ pending: (PendingEntry & { disagrees: string[] })[] }>(
+        'pending',
+        'ls',
+        '--host',
+        'p1',
+      )
+      return pending
+    }
+    expect(await list()).toEqual([
+      {
+        host: 'p1',
+        entry: expect.any(String),
+        consumer: 'n1',
+        idleMs: expect.any(Number),
+        delivery: `${sent.id}.1`,
+        state: 'claimed',
+        epoch: 1,
+        owner: expect.any(String),
+        disagrees: [],
+      },
+    ])
+    server.cli('HSET', `{hf}:delivery:${sent.id}.1`, 'owner', 'n2')
+    expect((await list())[0]?.disagrees).toEqual(["the row's owner is n2"])
+    server.cli('DEL', `{hf}:delivery:${sent.id}.1`)
+    expect((await list())[0]?.disagrees).toEqual(['the row is missing'])
+    expect((await run('pending', 'ls')).stdout).toContain('the row is missing')
+  })
+
+  test('a reader that goes away is no failure', async () => {
+    const { startCli } = await import('./run-cli.js')
+    const running = startCli(at('delivery', 'ls'), { cwd })
+    running.child.stdout?.destroy()
+    const ended = await running.ended
+    expect(ended).toMatchObject({ code: 0, signal: null, stderr: '' })
+  })
+})

@@ -1,0 +1,156 @@
+import { writeFileSync } from 'node:fs'
+import { userInfo } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { readSettings } from '../../src/cli/config.js'
+import { startTestServer, type TestServer } from '../support/server.js'
+import { answerOf, errorOf, makeFolder, runCli } from './run-cli.js'
+
+let folder: ReturnType<typeof makeFolder>
+beforeEach(() => {
+  folder = makeFolder()
+  return () => folder.remove()
+})
+
+function writeConfig(content: unknown): void {
+  writeFileSync(
+    join(folder.path, 'holdfast.config.json'),
+    typeof content === 'string' ? content : JSON.stringify(content),
+  )
+}
+
+describe('reading settings', () => {
+  test('defaults', () => {
+    expect(readSettings({}, {}, folder.path)).toEqual({
+      settings: { hub: 'hf', data: '.holdfast', actor: userInfo().username },
+      problems: [],
+    })
+  })
+
+  test('flags over environment over file', () => {
+    writeConfig({ redis: 'redis://file:1', hub: 'file', data: 'file', actor: 'file' })
+    const env = {
+      HOLDFAST_REDIS: 'redis://env:1',
+      HOLDFAST_HUB: 'env',
+      HOLDFAST_DATA: 'env',
+      HOLDFAST_ACTOR: '',
+    }
+    const flags = { redis: 'redis://flag:1', hub: 'flag' }
+    expect(readSettings(flags, env, folder.path).settings).toEqual({
+      redis: 'redis://flag:1',
+      hub: 'flag',
+      data: 'env',
+      actor: 'file',
+    })
+  })
+
+  test('every problem at once, from every source', () => {
+    writeConfig({ redsi: 'x', hub: 'Bad Hub', actor: 7 })
+    const { problems } = readSettings({ data: '' }, { HOLDFAST_REDIS: 'http://h:1' }, folder.path)
+    expect(problems).toHaveLength(5)
+    const text = problems.join('\n')
+    expect(text).toContain('holdfast.config.json: unknown member "redsi"')
+    expect(text).toContain('holdfast.config.json: hub: must match')
+    expect(text).toContain('holdfast.config.json: actor: ')
+    expect(text).toContain('HOLDFAST_REDIS: a Redis URL starts with redis:// or rediss://')
+    expect(text).toContain('--data: names no folder')
+  })
+
+  test.each([
+    ['{"hub"', 'is no JSON'],
+    ['[]', 'expected object'],
+  ])('a file that holds %s', (content, problem) => {
+    writeConfig(content)
+    expect(readSettings({}, {}, folder.path).problems.join()).toContain(problem)
+  })
+
+  test('a URL that is none is not repeated: it may hold a password', () => {
+    const { problems } = readSettings({ redis: 'redis//:secret@h' }, {}, folder.path)
+    expect(problems.join()).toContain('--redis: ')
+    expect(problems.join()).not.toContain('secret')
+  })
+})
+
+describe('the command line', () => {
+  let server: TestServer
+  beforeAll(async () => {
+    server = await startTestServer()
+  })
+  afterAll(() => server.stop())
+
+  test('takes hub and server from file, environment and flags, before and after the verb', async () => {
+    writeConfig({ redis: server.url, hub: 'from-file' })
+    const { path: cwd } = folder
+    await answerOf(['init'], { cwd })
+    await answerOf(['init'], { cwd, env: { HOLDFAST_HUB: 'from-env' } })
+    await answerOf(['--hub', 'before', 'init'], { cwd, env: { HOLDFAST_HUB: 'from-env' } })
+    await answerOf(['init', '--hub', 'after'], { cwd, env: { HOLDFAST_REDIS: server.url } })
+    const hubs = server.cli('KEYS', '*:identity').split('\n').sort()
+    expect(hubs).toEqual([
+      '{after}:identity',
+      '{before}:identity',
+      '{from-env}:identity',
+      '{from-file}:identity',
+    ])
+  })
+
+  test('reports the problems of settings and of the command together, and does nothing', async () => {
+    writeConfig({ hub: 'Bad Hub', other: 1 })
+    const args = [
+      'send',
+      '--redis',
+      'nonsense',
+      '--to',
+      'nobody',
+      '--deliver-by',
+      'soon',
+      '--payload',
+      'no-file',
+    ]
+    const ended = await runCli([...args, '--json'], { cwd: folder.path })
+    expect(ended.code).toBe(2)
+    expect(ended.stdout).toBe('')
+    const { code, message, next } = errorOf(ended)
+    expect(code).toBe('INVALID_ARGUMENT')
+    expect(next).not.toBe('')
+    expect(message).toContain('8 problems')
+    for (const name of [
+      'config.json: hub',
+      '"other"',
+      '--redis',
+      '--conversation',
+      '--to',
+      '--deliver-by',
+      '--payload',
+    ]) {
+      expect(message).toContain(name)
+    }
+  })
+
+  test.each([
+    [['bogus'], 2],
+    [[], 2],
+    [['fence'], 2],
+    [['delivery', 'ls', '--bogus'], 2],
+    [['delivery', 'ls', '--limit', '0'], 2],
+    [['delivery', 'ls', '--state', 'failed'], 2],
+    [['delivery', 'show'], 2],
+    [['init', 'surplus'], 2],
+    [['node', '--host', 'Build'], 2],
+    [['dev', '--exec', 'true'], 2],
+    [['--help'], 0],
+    [['send', '--help'], 0],
+    [['--version'], 0],
+  ])('%j ends with %d', async (args, code) => {
+    const ended = await runCli(args, { cwd: folder.path })
+    expect(ended.code).toBe(code)
+    expect(code === 0 ? ended.stderr : ended.stdout).toBe('')
+    expect(code === 0 ? ended.stdout : ended.stderr).not.toBe('')
+  })
+
+  test('wrong usage is JSON on stderr with --json', async () => {
+    const ended = await runCli(['--json', 'delivery', 'ls', '--bogus'], { cwd: folder.path })
+    expect(errorOf(ended)).toMatchObject({ code: 'INVALID_ARGUMENT' })
+    expect(errorOf(ended).message).toContain('--bogus')
+  })
+})

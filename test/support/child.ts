@@ -1,0 +1,143 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import type { MessageInput } from '../../src/contract/message.js'
+import type { Point } from '../../src/contract/points.js'
+import { until } from './until.js'
+
+/** A signal that a process sends itself at a named point, the n-th time it is reached (the first when absent). */
+export interface SignalAt {
+  readonly point: Point
+  readonly nth?: number | undefined
+  readonly signal: 'SIGKILL' | 'SIGSTOP'
+}
+
+export interface NodeProcessOptions {
+  readonly redis: string
+  readonly hub: string
+  readonly host: string
+  readonly node?: string
+  readonly mirror: string
+  /** File that gets the begin and end marks of the handler. */
+  readonly marks: string
+  readonly at?: SignalAt | undefined
+  /** Between its two marks the handler sends its process this signal. */
+  readonly inHandler?: 'SIGKILL' | 'SIGSTOP' | undefined
+  /** The handler waits for the line `go`. */
+  readonly gated?: boolean
+  readonly handlerMs?: number
+  /** So many attempts answer `not_sent` before anything runs. */
+  readonly notSentTimes?: number
+  /** A shell command instead of the handler. */
+  readonly exec?: string
+  readonly concurrency?: number
+  readonly buffer?: number
+}
+
+export interface HubProcessOptions {
+  readonly redis: string
+  readonly hub: string
+  /** Absent: it only completes what is owed. */
+  readonly message?: MessageInput | undefined
+  readonly at?: SignalAt | undefined
+}
+
+/** One line of JSON that a process printed. */
+export type Line = Readonly<Record<string, unknown>>
+
+export interface Child {
+  readonly pid: number
+  readonly lines: readonly Line[]
+  /** Resolves with the first line that has the member (with this value, when one is given). */
+  line(member: string, value?: unknown): Promise<Line>
+  send(text: 'go' | 'stop'): void
+  signal(signal: NodeJS.Signals): void
+  /** The signal it ended by, or its exit code. */
+  readonly ended: Promise<NodeJS.Signals | number | null>
+  kill(): Promise<void>
+}
+
+const running = new Set<ChildProcess>()
+process.once('exit', () => {
+  for (const child of running) child.kill('SIGKILL')
+})
+
+/** Ends every child that still runs. For afterEach. */
+export async function killChildren(): Promise<void> {
+  await Promise.all(
+    [...running].map(
+      (child) =>
+        new Promise<void>((resolve) => {
+          child.once('exit', () => resolve())
+          child.kill('SIGKILL')
+        }),
+    ),
+  )
+}
+
+export function startNodeProcess(options: NodeProcessOptions): Child {
+  return start('node-process.mjs', options)
+}
+
+export function startHubProcess(options: HubProcessOptions): Child {
+  return start('hub-process.mjs', options)
+}
+
+function start(script: string, options: object): Child {
+  const path = fileURLToPath(new URL(script, import.meta.url))
+  const child = spawn(process.execPath, [path, JSON.stringify(options)], { stdio: 'pipe' })
+  const lines: Line[] = []
+  let errors = ''
+  running.add(child)
+  const ended = new Promise<NodeJS.Signals | number | null>((resolve) => {
+    // `close` comes when its output has been read to the end.
+    child.once('close', (code, signal) => {
+      running.delete(child)
+      resolve(signal ?? code)
+    })
+  })
+  createInterface({ input: child.stdout }).on('line', (text) => lines.push(JSON.parse(text) as Line))
+  child.stderr.on('data', (bytes: Buffer) => {
+    errors += bytes.toString()
+  })
+  child.stdin.on('error', () => undefined)
+  if (child.pid === undefined) throw new Error(`${script} did not start`)
+
+  return {
+    pid: child.pid,
+    lines,
+    line: (member, value) =>
+      until(
+        () => {
+          if (errors !== '') throw new Error(errors)
+          return lines.find((line) => member in line && (value === undefined || line[member] === value))
+        },
+        { timeoutMs: 30_000, what: `${script} saying ${member} ${value ?? ''}` },
+      ),
+    send: (text) => void child.stdin.write(`${text}\n`),
+    signal: (signal) => void child.kill(signal),
+    ended,
+    kill: async () => {
+      child.kill('SIGKILL')
+      await ended
+    },
+  }
+}
+
+/** What a handler wrote outside the record. Times are of one monotonic clock, in microseconds. */
+export interface Mark {
+  readonly what: 'begin' | 'end'
+  readonly attempt: string
+  readonly delivery: string
+  readonly pid: number
+  readonly at: number
+}
+
+export function readMarks(file: string): Mark[] {
+  const text = readFileSync(file, 'utf8')
+  return text
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line) as Mark)
+}

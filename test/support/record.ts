@@ -1,0 +1,496 @@
+import { createHash } from 'node:crypto'
+import { expect } from 'vitest'
+import { isHoldfastError } from '../../src/contract/errors.js'
+import { type MessageInput, prepareMessage } from '../../src/contract/message.js'
+import { deliveryStates, isDeliveryState, transitions } from '../../src/contract/states.js'
+import type {
+  BeginItem,
+  ClaimedDelivery,
+  ClaimReply,
+  NodeIdentity,
+  StepItem,
+  StepResult,
+} from '../../src/contract/steps.js'
+import { openStore, type Store } from '../../src/record/connections.js'
+import { type FanOutReply, type Functions, functionsOf } from '../../src/record/functions.js'
+import { type Keys, keysOf, laneName } from '../../src/record/keys.js'
+import { loadLibrary } from '../../src/record/library.js'
+import type { TestServer } from './server.js'
+
+/** A stream as dumped: its entries, and its groups with their pending lists. */
+interface DumpedStream {
+  readonly entries: readonly (readonly [id: string, fields: readonly string[]])[]
+  readonly groups: Readonly<
+    Record<
+      string,
+      { readonly lastDelivered: string; readonly pending: readonly (readonly [string, string, number])[] }
+    >
+  >
+}
+
+type DumpedValue =
+  | { readonly type: 'string'; readonly value: string }
+  | { readonly type: 'hash'; readonly value: Readonly<Record<string, string>> }
+  | { readonly type: 'list'; readonly value: readonly string[] }
+  | { readonly type: 'set'; readonly value: readonly string[] }
+  | { readonly type: 'zset'; readonly value: Readonly<Record<string, string>> }
+  | { readonly type: 'stream'; readonly value: DumpedStream }
+
+/** Every key of one tag with its whole content, pending lists included. Key names are without the tag. */
+export type Dump = Readonly<Record<string, DumpedValue>>
+
+/** One process of a node, with the request counter of its claims. */
+export interface TestNode extends NodeIdentity {
+  request: number
+}
+
+export interface TestRecord {
+  readonly hub: string
+  readonly keys: Keys
+  readonly store: Store
+  readonly functions: Functions
+  /** Accepts a message: to host `a`, with a key of its own, unless told otherwise. */
+  accept(message?: Partial<MessageInput>): Promise<FanOutReply>
+  /** Accepts `count` messages to one host, one after the other; answers the delivery ids. */
+  acceptMany(count: number, message?: Partial<MessageInput>): Promise<string[]>
+  join(host: string, node: string, incarnation?: number, instance?: string): Promise<TestNode>
+  /** The next request of the node. */
+  claim(node: TestNode, count?: number): Promise<ClaimReply>
+  /** Claims until `more` is off; answers everything that was handed out. */
+  claimAll(node: TestNode, count?: number): Promise<ClaimedDelivery[]>
+  /** Claims, mirrors and acknowledges: what is delivered and idle then. */
+  deliverAll(node: TestNode, count?: number): Promise<ClaimedDelivery[]>
+  /** Begins one delivery, which must be granted. */
+  begin(node: NodeIdentity, item: StepItem, grant?: string): Promise<BeginItem & { attempt: string }>
+  row(id: string): Promise<Record<string, string>>
+  states(ids: readonly string[]): Promise<string[]>
+  config(name: string, value: number | string): Promise<void>
+  send(...command: (string | number)[]): Promise<unknown>
+  dump(): Promise<Dump>
+  /** Nothing may be checked of these deliveries' places in lists any more: the test damaged them by hand. */
+  damaged(...deliveries: string[]): void
+  /** The conservation and index rules (contract section 11), on everything under the tag. */
+  checkInvariants(): Promise<void>
+  /** The call must be refused with this code, and must not have changed one byte of the record. */
+  refused(code: string, call: () => Promise<unknown>): Promise<string>
+  /** The first item must be refused with this code, and nothing may have changed. */
+  itemRefused(
+    code: string,
+    call: () => Promise<readonly StepResult[]>,
+  ): Promise<Extract<StepResult, { ok: false }>>
+  close(): Promise<void>
+}
+
+let tags = 0
+
+/** A record of its own on the server: a fresh tag, initialised unless `init` is false. */
+export async function openRecord(
+  server: TestServer,
+  options: { readonly init?: boolean } = {},
+): Promise<TestRecord> {
+  tags += 1
+  const hub = `t${tags}`
+  const keys = keysOf(hub)
+  const store = await openStore({ url: server.url, name: 'test' })
+  await loadLibrary(store)
+  const functions = functionsOf(store, keys.tag)
+  if (options.init !== false) await functions.init(`store-${hub}`, false)
+  const exempt = new Set<string>()
+  let messages = 0
+  let grants = 0
+
+  const send = (...command: (string | number)[]) => store.call(command)
+  const dump = () => dumpOf(store, keys.tag)
+
+  function accept(message: Partial<MessageInput> = {}): Promise<FanOutReply> {
+    messages += 1
+    return functions.accept(
+      prepareMessage({
+        key: `key-${messages}`,
+        conversation: 'c1',
+        sender: 'tests',
+        to: [{ host: 'a' }],
+        payload: `payload ${messages}`,
+        ...message,
+      }),
+    )
+  }
+
+  async function acceptMany(count: number, message: Partial<MessageInput> = {}): Promise<string[]> {
+    const ids: string[] = []
+    for (let made = 0; made < count; made += 50) {
+      const batch = Array.from({ length: Math.min(50, count - made) }, () => accept(message))
+      for (const reply of await Promise.all(batch)) ids.push(...reply.deliveries.map(({ id }) => id))
+    }
+    return ids
+  }
+
+  async function join(host: string, node: string, incarnation = 1, instance = `i${incarnation}`) {
+    const who = { host, node, incarnation, request: 0 }
+    await functions.join(who, instance, [], '0-0')
+    return who
+  }
+
+  function claim(node: TestNode, count = 100): Promise<ClaimReply> {
+    node.request += 1
+    return functions.claim(node, node.request, count)
+  }
+
+  async function claimAll(node: TestNode, count = 100): Promise<ClaimedDelivery[]> {
+    const found: ClaimedDelivery[] = []
+    for (let calls = 0; calls < 1000; calls += 1) {
+      const reply = await claim(node, count)
+      found.push(...reply.deliveries)
+      if (!reply.more) return found
+    }
+    throw new Error('the claim says "more" for ever')
+  }
+
+  async function deliverAll(node: TestNode, count = 100): Promise<ClaimedDelivery[]> {
+    const claimed = await claimAll(node, count)
+    const items = claimed.filter(({ state }) => state !== 'delivered')
+    for (let first = 0; first < items.length; first += 500) {
+      const batch = items.slice(first, first + 500)
+      expect((await functions.mirror(node, batch)).every(({ ok }) => ok)).toBe(true)
+      expect((await functions.ack(node, batch)).every(({ ok }) => ok)).toBe(true)
+    }
+    return claimed
+  }
+
+  async function begin(node: NodeIdentity, item: StepItem, grant?: string) {
+    grants += 1
+    const asked = { id: item.id, epoch: item.epoch, grant: grant ?? `grant-${grants}` }
+    const [result] = await functions.begin(node, [asked])
+    if (!result?.ok) throw new Error(`begin was refused: ${JSON.stringify(result)}`)
+    return { ...asked, attempt: `${item.id}/${result.attempt}` }
+  }
+
+  async function row(id: string): Promise<Record<string, string>> {
+    return hashOf(await send('HGETALL', keys.delivery(id)))
+  }
+
+  async function refused(code: string, call: () => Promise<unknown>): Promise<string> {
+    const before = await dump()
+    let caught: unknown
+    const reply = await call().catch((error: unknown) => {
+      caught = error
+    })
+    if (!isHoldfastError(caught)) {
+      throw new Error(`expected ${code}, got ${String(caught ?? JSON.stringify(reply))}`, { cause: caught })
+    }
+    expect(caught.code, caught.message).toBe(code)
+    expect(await dump(), `${code} changed the record`).toEqual(before)
+    return caught.message
+  }
+
+  async function itemRefused(code: string, call: () => Promise<readonly StepResult[]>) {
+    const before = await dump()
+    const [result] = await call()
+    if (result === undefined || result.ok) throw new Error(`expected ${code}, got ${JSON.stringify(result)}`)
+    expect(result.code, JSON.stringify(result)).toBe(code)
+    expect(await dump(), `${code} changed the record`).toEqual(before)
+    return result
+  }
+
+  return {
+    hub,
+    keys,
+    store,
+    functions,
+    accept,
+    acceptMany,
+    join,
+    claim,
+    claimAll,
+    deliverAll,
+    begin,
+    row,
+    states: (ids) => Promise.all(ids.map(async (id) => (await row(id))['state'] ?? 'gone')),
+    config: async (name, value) => {
+      await send('HSET', keys.config, name, value)
+    },
+    send,
+    dump,
+    damaged: (...deliveries) => {
+      for (const id of deliveries) exempt.add(id)
+    },
+    checkInvariants: async () => checkInvariants(await dump(), exempt),
+    refused,
+    itemRefused,
+    close: () => store.close(),
+  }
+}
+
+/** Sha-256 in hex. */
+export function sha256(bytes: string | Buffer): string {
+  return createHash('sha256').update(bytes).digest('hex')
+}
+
+export function hashOf(reply: unknown): Record<string, string> {
+  const words = reply as string[]
+  const fields: Record<string, string> = {}
+  for (let at = 0; at < words.length; at += 2) fields[words[at] ?? ''] = words[at + 1] ?? ''
+  return fields
+}
+
+/** The names of all keys under the tag, in order. */
+export async function keysUnder(store: Store, tag: string): Promise<string[]> {
+  const found = new Set<string>()
+  let cursor = '0'
+  do {
+    const [next, names] = (await store.call(['SCAN', cursor, 'MATCH', `${tag}:*`, 'COUNT', 10_000])) as [
+      string,
+      string[],
+    ]
+    for (const name of names) found.add(name)
+    cursor = next
+  } while (cursor !== '0')
+  return [...found].sort()
+}
+
+const readers = {
+  string: (key: string) => ['GET', key],
+  hash: (key: string) => ['HGETALL', key],
+  list: (key: string) => ['LRANGE', key, 0, -1],
+  set: (key: string) => ['SMEMBERS', key],
+  zset: (key: string) => ['ZRANGE', key, 0, -1, 'WITHSCORES'],
+  stream: (key: string) => ['XRANGE', key, '-', '+'],
+} as const
+
+async function dumpOf(store: Store, tag: string): Promise<Dump> {
+  const names = await keysUnder(store, tag)
+  const types = (await store.pipeline(names.map((name) => ['TYPE', name]))) as (keyof typeof readers)[]
+  const raw = await store.pipeline(names.map((name, at) => readers[types[at] ?? 'string'](name)))
+  const entries = await Promise.all(
+    names.map(async (name, at) => {
+      const type = types[at] ?? 'string'
+      return [name.slice(tag.length), await dumpedValue(store, name, type, raw[at])] as const
+    }),
+  )
+  return Object.fromEntries(entries)
+}
+
+async function dumpedValue(
+  store: Store,
+  key: string,
+  type: keyof typeof readers,
+  raw: unknown,
+): Promise<DumpedValue> {
+  switch (type) {
+    case 'hash':
+    case 'zset':
+      return { type, value: hashOf(raw) }
+    case 'list':
+      return { type, value: raw as string[] }
+    case 'set':
+      return { type, value: (raw as string[]).toSorted() }
+    case 'stream':
+      return { type, value: await dumpedStream(store, key, raw as [string, string[]][]) }
+    default:
+      return { type: 'string', value: String(raw) }
+  }
+}
+
+async function dumpedStream(
+  store: Store,
+  key: string,
+  entries: readonly [string, string[]][],
+): Promise<DumpedStream> {
+  const groups: Record<string, { lastDelivered: string; pending: [string, string, number][] }> = {}
+  for (const reply of (await store.call(['XINFO', 'GROUPS', key])) as string[][]) {
+    const group = hashOf(reply)
+    const name = group['name'] ?? ''
+    const pending = (await store.call(['XPENDING', key, name, '-', '+', 100_000])) as [
+      string,
+      string,
+      number,
+      number,
+    ][]
+    groups[name] = {
+      lastDelivered: group['last-delivered-id'] ?? '',
+      pending: pending.map(([entry, consumer, , deliveries]) => [entry, consumer, deliveries]),
+    }
+  }
+  return { entries, groups }
+}
+
+type Row = Readonly<Record<string, string>>
+
+interface Picture {
+  readonly rows: ReadonlyMap<string, Row>
+  readonly dump: Dump
+  readonly exempt: ReadonlySet<string>
+}
+
+function checkInvariants(dump: Dump, exempt: ReadonlySet<string>): void {
+  const rows = new Map<string, Row>()
+  for (const [id, value] of under(dump, ':delivery:')) if (value.type === 'hash') rows.set(id, value.value)
+  const picture = { rows, dump, exempt }
+  checkConservation(picture)
+  checkCounts(picture)
+  checkStreams(picture)
+  checkLists(picture)
+  checkParking(picture)
+  checkLog(picture)
+}
+
+function under(dump: Dump, prefix: string): [string, DumpedValue][] {
+  return Object.entries(dump)
+    .filter(([key]) => key.startsWith(prefix))
+    .map(([key, value]) => [key.slice(prefix.length), value])
+}
+
+function zset(dump: Dump, key: string): string[] {
+  const value = dump[key]
+  return value?.type === 'zset' ? Object.keys(value.value) : []
+}
+
+function idsWhere(picture: Picture, test: (row: Row) => boolean): string[] {
+  return [...picture.rows].filter(([id, row]) => !picture.exempt.has(id) && test(row)).map(([id]) => id)
+}
+
+function without(picture: Picture, ids: readonly string[]): string[] {
+  return ids.filter((id) => !picture.exempt.has(id)).sort()
+}
+
+const isFinished = (row: Row) => row['attempt_status'] === 'done' || row['attempt_status'] === 'terminal'
+const isSettled = (row: Row) => isFinished(row) || row['state'] === 'failed'
+const inStream = (row: Row) => ['queued', 'claimed', 'mirrored'].includes(row['state'] ?? '')
+
+/** I1: every recipient has one delivery, or is named by what the message still owes. */
+function checkConservation(picture: Picture): void {
+  const owing = new Set(zset(picture.dump, ':obligations'))
+  for (const [id, value] of under(picture.dump, ':message:')) {
+    if (value.type !== 'hash') continue
+    const { recipients = '0', made = '0', settled = '0', settled_at } = value.value
+    const ids = Array.from({ length: Number(made) }, (_, at) => `${id}.${at + 1}`)
+    const mine = [...picture.rows].filter(([, row]) => row['message'] === id)
+    if (ids.some((delivery) => picture.exempt.has(delivery))) continue
+    expect(mine.map(([delivery]) => delivery).sort(), `deliveries of ${id}`).toEqual(ids.sort())
+    const places = mine.map(([, row]) => `${row['host']} ${row['session'] ?? ''}`)
+    expect(new Set(places).size, `one delivery a recipient of ${id}`).toBe(places.length)
+    const owed = picture.dump[`:recipients:${id}`]
+    const owedCount = owed?.type === 'list' ? owed.value.length : 0
+    expect(Number(made) + owedCount, `recipients of ${id}`).toBe(Number(recipients))
+    expect(owing.has(id), `the obligation of ${id}`).toBe(owedCount > 0)
+    const over = mine.filter(([, row]) => isSettled(row)).length
+    expect(Number(settled), `settled deliveries of ${id}`).toBe(over)
+    expect(settled_at !== undefined, `settled_at of ${id}`).toBe(over === Number(recipients))
+  }
+}
+
+function checkCounts({ rows, dump }: Picture): void {
+  const counts = dump[':counts']
+  const counted = counts?.type === 'hash' ? counts.value : {}
+  const by = (test: (row: Row) => boolean) => [...rows.values()].filter(test).length
+  for (const state of deliveryStates) {
+    expect(Number(counted[state] ?? 0), `the count of ${state}`).toBe(by((row) => row['state'] === state))
+  }
+  for (const status of ['done', 'terminal']) {
+    expect(Number(counted[status] ?? 0), `the count of ${status}`).toBe(
+      by((row) => row['attempt_status'] === status),
+    )
+  }
+}
+
+/** I4, and that the streams hold exactly what is queued (parked too), claimed and mirrored. */
+function checkStreams(picture: Picture): void {
+  const hosts = new Set([...picture.rows.values()].map((row) => row['host'] ?? ''))
+  for (const host of hosts) {
+    const stream = picture.dump[`:stream:${host}`]
+    const here = idsWhere(picture, (row) => row['host'] === host && inStream(row))
+    const entries = stream?.type === 'stream' ? stream.value.entries : []
+    const wanted = here.map((id) => `${picture.rows.get(id)?.['entry']} ${id}`).sort()
+    const found = entries
+      .filter(([, fields]) => !picture.exempt.has(fields[1] ?? ''))
+      .map(([entry, fields]) => `${entry} ${fields[1]}`)
+    expect(found.sort(), `the stream of ${host}`).toEqual(wanted)
+
+    const pending = stream?.type === 'stream' ? (stream.value.groups['nodes']?.pending ?? []) : []
+    const exemptEntries = new Set(
+      [...picture.exempt].map((id) => picture.rows.get(id)?.['entry']).filter(Boolean),
+    )
+    const taken = here
+      .map((id) => picture.rows.get(id))
+      .filter((row) => row?.['state'] === 'claimed' || row?.['state'] === 'mirrored')
+      .map((row) => `${row?.['entry']} ${row?.['owner']}`)
+    expect(
+      pending.filter(([entry]) => !exemptEntries.has(entry)).map(([entry, consumer]) => `${entry} ${consumer}`).sort(),
+      `the pending list of ${host}`,
+    ).toEqual(taken.sort())
+  }
+}
+
+function checkLists(picture: Picture): void {
+  const { dump, rows } = picture
+  const hosts = new Set([...rows.values()].map((row) => row['host'] ?? ''))
+  for (const host of hosts) {
+    const idle = idsWhere(picture, (row) => row['host'] === host && row['state'] === 'delivered' && !isFinished(row))
+    expect(without(picture, zset(dump, `:awaiting:${host}`)), `awaiting of ${host}`).toEqual(idle.sort())
+  }
+  expect(without(picture, zset(dump, ':held')), 'the held queue').toEqual(
+    idsWhere(picture, (row) => row['state'] === 'held').sort(),
+  )
+  const unknown = zset(dump, ':unknown')
+  for (const member of unknown.filter((each) => each.includes('/'))) {
+    const [id = '', number = ''] = member.split('/')
+    const row = rows.get(id)
+    expect([row?.['attempts'], row?.['attempt_status'], row?.[`attempt_${number}_status`]], member).toEqual([
+      number,
+      'executing',
+      'executing',
+    ])
+  }
+  expect(
+    without(
+      picture,
+      unknown.filter((each) => !each.includes('/')),
+    ),
+    'deliveries in the unknown list',
+  ).toEqual(idsWhere(picture, (row) => row['state'] === 'unknown').sort())
+}
+
+function checkParking(picture: Picture): void {
+  const { dump, rows } = picture
+  const listed: string[] = []
+  const lanesByHost = new Map<string, string[]>()
+  for (const [lane, value] of under(dump, ':lane:')) {
+    if (value.type !== 'list') continue
+    const [host = ''] = lane.split('/', 1)
+    const name = lane.slice(host.length + 1)
+    lanesByHost.set(host, [...(lanesByHost.get(host) ?? []), name])
+    for (const id of value.value) {
+      const row = rows.get(id)
+      expect(`${row?.['host']} ${laneName(row?.['conversation'] ?? '', row?.['session'])}`, id).toBe(
+        `${host} ${name}`,
+      )
+      listed.push(id)
+    }
+  }
+  const parked = idsWhere(picture, (row) => row['state'] === 'queued' && row['parked_by'] !== undefined)
+  expect(without(picture, listed), 'the parked lanes').toEqual(parked.sort())
+  const hosts = dump[':parked']
+  const rung = hosts?.type === 'set' ? hosts.value : []
+  expect(rung, 'hosts with something parked').toEqual([...lanesByHost.keys()].sort())
+  for (const [host, value] of under(dump, ':parked:')) {
+    expect(value.type === 'zset' ? Object.keys(value.value).sort() : [], `parked lanes of ${host}`).toEqual(
+      (lanesByHost.get(host) ?? []).sort(),
+    )
+  }
+}
+
+/** I5: the log names no transition between states that the table does not have. */
+function checkLog({ dump }: Picture): void {
+  const log = dump[':log']
+  if (log?.type !== 'stream') return
+  const known = new Set(transitions.map(({ from, to }) => `${from} > ${to}`))
+  for (const [, fields] of log.value.entries) {
+    let from = ''
+    for (let at = 0; at < fields.length; at += 2) {
+      if (fields[at] === 'from') from = fields[at + 1] ?? ''
+      const to = fields[at + 1] ?? ''
+      if (fields[at] !== 'to' || !isDeliveryState(from) || !isDeliveryState(to)) continue
+      expect(known, `${fields.join(' ')}`).toContain(`${from} > ${to}`)
+    }
+  }
+}
