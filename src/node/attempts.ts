@@ -79,13 +79,18 @@ export function createAttempts(options: AttemptsOptions): Attempts {
       { delivery: work.id, code: answer.code, epoch: answer.epoch, owner: answer.owner },
       'begin refused',
     )
-    await Promise.all([mirror.dropGrant(grant), dropCopy(work)])
+    await mirror.dropGrant(grant)
+    dropCopy(work)
     return over
   }
 
-  async function dropCopy(work: Work): Promise<void> {
+  /** Not waited for: a copy that nobody needs any more is dropped by the next start at the latest. */
+  function dropCopy(work: Work): void {
     const present = options.epochOf(work.id)
-    if (present === undefined || present === work.epoch) await mirror.dropCopies([work.id])
+    if (present !== undefined && present !== work.epoch) return
+    mirror.dropCopies([work.id]).catch((error: unknown) => {
+      log.error({ delivery: work.id, error: String(error) }, 'a copy stays in the mirror')
+    })
   }
 
   async function execute(work: Work, grant: string, answer: StepDone): Promise<Verdict> {
@@ -148,7 +153,7 @@ export function createAttempts(options: AttemptsOptions): Attempts {
       )
       return { kind: 'again', afterMs }
     }
-    await dropCopy(work)
+    dropCopy(work)
     return over
   }
 

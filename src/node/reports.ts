@@ -60,9 +60,16 @@ export function createReports(options: ReportsOptions): Reports {
     const answer = await options.report({ id, grant: report.grant, key: report.key, outcome: report.outcome })
     if (!answer.ok && answer.code === 'RESULT_TOO_LARGE') return await sendShortened(report, answer.detail)
     if (!answer.ok) log.warn({ attempt: id, code: answer.code, detail: answer.detail }, 'report not applied')
-    await mirror.reportAnswered(report.key, { settled: isSettled(report, answer) })
-    onPoint?.('report.settled')
+    forget(report.key, isSettled(report, answer))
     return answer
+  }
+
+  /** Not waited for: a report that is still there after a crash is sent again, and answered as recorded. */
+  function forget(key: string, settled: boolean): void {
+    mirror.reportAnswered(key, { settled }).then(
+      () => onPoint?.('report.settled'),
+      (error: unknown) => log.error({ key, error: String(error) }, 'an answered report stays in the mirror'),
+    )
   }
 
   /** What happened is recorded even where its body is over the limit: the body is left out, and says so. */
@@ -74,7 +81,7 @@ export function createReports(options: ReportsOptions): Reports {
         : { ...report.outcome, errorJson: body }
     const shortened = { ...report, outcome, key: `${report.key}-shortened` }
     await mirror.recordReport(shortened)
-    await mirror.reportAnswered(report.key, { settled: false })
+    forget(report.key, false)
     return await sendStored(shortened)
   }
 
