@@ -22,7 +22,10 @@ export const messageSchema = z.strictObject({
   conversation: id,
   sender: id,
   to: z.array(recipientSchema),
-  payload: z.union([z.instanceof(Uint8Array), z.string()]),
+  payload: z.union([
+    z.custom<Uint8Array>((value) => value instanceof Uint8Array, 'bytes or text'),
+    z.string(),
+  ]),
   contentType: id.optional(),
   parent: id.optional(),
   /** Until when it must be claimed, by the clock of Redis. */
