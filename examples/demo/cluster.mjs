@@ -34,8 +34,12 @@ export async function openCluster({ keep }) {
   const nodes = new Set()
   /** @type {string | undefined} */
   let failure
+  /** @type {Promise<void> | undefined} */
+  let closing
   /** @type {(() => Promise<unknown>)[]} */
-  const closers = [() => (keep ? Promise.resolve() : rm(folder, { recursive: true, force: true, maxRetries: 10 }))]
+  const closers = [
+    () => (keep ? Promise.resolve() : rm(folder, { recursive: true, force: true, maxRetries: 10 })),
+  ]
   try {
     const server = await startEmbedded({ dataDir: folder })
     closers.push(() => server.stop())
@@ -76,7 +80,9 @@ export async function openCluster({ keep }) {
         if (nodes.delete(started)) failure = `node ${started.name} ended by itself (exit ${code})`
       })
       const joined = new Promise((resolve) => child.stdout.once('data', () => resolve(true)))
-      if (!(await Promise.race([joined, ended.then(() => false), sleep(startWithinMs, false)]))) {
+      if (
+        !(await Promise.race([joined, ended.then(() => false), sleep(startWithinMs, false, { ref: false })]))
+      ) {
         throw new Error(`node ${started.name} did not start`)
       }
       return started
@@ -104,7 +110,13 @@ export async function openCluster({ keep }) {
     await Promise.all(left.map((node) => node.ended()))
   }
 
-  async function close() {
+  /** Ends everything, once, however often it is asked to. */
+  function close() {
+    closing ??= closeAll()
+    return closing
+  }
+
+  async function closeAll() {
     for (let closer = closers.pop(); closer !== undefined; closer = closers.pop()) await closer()
   }
 }
@@ -112,7 +124,9 @@ export async function openCluster({ keep }) {
 /** The record's tunables are a hash that operators change with bare redis-cli. @param {number} port */
 function configure(port) {
   const words = ['-p', String(port), 'HSET', '{hf}:config', ...Object.entries(config).flat().map(String)]
-  const done = ['redis-cli', 'valkey-cli'].some((cli) => spawnSync(cli, words, { stdio: 'ignore' }).status === 0)
+  const done = ['redis-cli', 'valkey-cli'].some(
+    (cli) => spawnSync(cli, words, { stdio: 'ignore' }).status === 0,
+  )
   if (!done) throw new Error('neither redis-cli nor valkey-cli could set {hf}:config')
 }
 

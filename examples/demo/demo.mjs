@@ -20,7 +20,7 @@ import { hosts, play } from './story.mjs'
 
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))))
 const fewestMessages = 60
-const shownAtMost = 20
+const shownAtMost = 10
 const columns = /** @type {const} */ (['done', 'unknown', 'held', 'failed', 'unfinished'])
 
 const { values } = parseArgs({
@@ -28,44 +28,51 @@ const { values } = parseArgs({
 })
 const sources = readSources(root, Number(values.messages))
 if (!(sources.length >= fewestMessages)) {
-  console.error(`the demo needs ${fewestMessages} messages or more; --messages ${values.messages} gives ${sources.length}`)
+  console.error(
+    `the demo needs ${fewestMessages} messages or more; --messages ${values.messages} gives ${sources.length}`,
+  )
   process.exit(2)
 }
 
-say(`${sources.length} source files, ${hosts.length} hosts: ${sources.length * hosts.length} deliveries to run sha256sum on`)
-const cluster = await openCluster({ keep: values.keep })
+say(
+  `${sources.length} source files, ${hosts.length} hosts: ${sources.length * hosts.length} deliveries to run sha256sum on`,
+)
+const opening = openCluster({ keep: values.keep })
+let interrupted = false
 for (const name of /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])) {
-  process.once(name, () => void cluster.close().finally(() => process.exit(130)))
+  process.once(name, () => {
+    interrupted = true
+    opening.then((opened) => opened.close()).finally(() => process.exit(130))
+  })
 }
-try {
-  process.exitCode = await run()
-} finally {
-  await cluster.close()
-  if (values.keep) console.error(`kept ${cluster.folder}`)
-}
+const cluster = await opening
+const code = await run().catch(brokeOff)
+await cluster.close()
+if (values.keep) console.error(`kept ${cluster.folder}`)
+process.exit(interrupted ? 130 : code) // an act that broke off may still be waiting for something
 
 async function run() {
   /** @type {Story} */
   const story = { cluster, sources, sent: [], killed: [], findings: [], marksFiles: [] }
   const ticker = setInterval(() => void showProgress(story), 250)
-  let broken = false
-  try {
-    await Promise.race([play(story), watchNodes()])
-  } catch (error) {
-    broken = true
-    say(`the demo broke off: ${error instanceof Error ? error.message : error}`)
-  } finally {
-    clearInterval(ticker)
-  }
-  return (await conclude(story)) && !broken ? 0 : 1
+  const played = await Promise.race([play(story), watchNodes()]).then(() => 0, brokeOff)
+  clearInterval(ticker)
+  return (await conclude(story)) ? played : 1
+}
+
+/** @param {unknown} error */
+function brokeOff(error) {
+  if (!interrupted) say(`the demo broke off: ${error instanceof Error ? error.message : error}`)
+  return 1
 }
 
 /** @param {Story} story */
 async function showProgress({ sent }) {
   const counts = await cluster.hub.counts().catch(() => undefined)
-  if (counts === undefined) return
-  const states = ['queued', 'claimed', 'mirrored', 'delivered'].map((name) => `${counts[name] ?? 0} ${name}`)
-  progress(`${counts['done'] ?? 0} of ${sent.length * hosts.length} done (${states.join(', ')})`)
+  if (counts === undefined || sent.length === 0) return
+  const { done = 0, queued = 0, delivered = 0 } = counts
+  const of = sent.flatMap((each) => each.deliveries).length
+  progress(`${done} of ${of} done, ${delivered - done} handed over, ${queued} queued`)
 }
 
 /** Rejects when a node ends that nobody asked to. */
@@ -85,7 +92,7 @@ async function conclude(story) {
   const unknown = await hub.unknown()
   const marks = readMarks(story.marksFiles)
   const rows = messages.flatMap((message) => message.deliveries)
-  const verdict = judge({ sent: story.sent, hosts, rows, unknown, marks, killed: story.killed })
+  const verdict = judge({ sent: story.sent, rows, unknown, marks, killed: story.killed })
   const findings = [...story.findings, ...verdict.findings]
   const begins = marks.filter((mark) => mark.kind === 'begin').length
   say(`judged ${verdict.states.size} deliveries by ${begins} begin and ${marks.length - begins} end marks`)
@@ -93,18 +100,24 @@ async function conclude(story) {
   console.log(`\n${tableOf(verdict)}\n`)
   for (const host of hosts) {
     const pending = await hub.pending(host)
-    console.log(`pending ${host} ${pending.length}${pending.map((entry) => ` ${entry.delivery ?? entry.entry}`).join('')}`)
+    console.log(
+      `pending ${host} ${pending.length}${pending.map((entry) => ` ${entry.delivery ?? entry.entry}`).join('')}`,
+    )
   }
   console.log(`unknown ${unknown.length}`)
-  for (const { id, reason, node, host } of unknown) console.log(`  ${id} on ${host}/${node ?? '?'}: ${reason}`)
+  for (const { id, reason, node, host } of unknown) {
+    const seen = marks.filter((mark) => mark.attempt === id).map((mark) => mark.kind)
+    console.log(`  ${id} on ${node ?? host}: ${reason} (its marks: ${seen.join(', ') || 'none'})`)
+  }
   for (const { kind, id, text } of findings.slice(0, shownAtMost)) console.log(`${kind}: ${id} ${text}`)
   if (findings.length > shownAtMost) console.log(`and ${findings.length - shownAtMost} more`)
   await explain(verdict)
 
-  const count = /** @param {string} kind */ (kind) => findings.filter((finding) => finding.kind === kind).length
+  const count = /** @param {string} kind */ (kind) =>
+    findings.filter((finding) => finding.kind === kind).length
   if (count('wrong') > 0) console.log(`wrong ${count('wrong')}`)
   console.log(`lost ${count('lost')}, executed twice ${count('twice')}`)
-  return findings.length === 0 && story.sent.length === sources.length
+  return findings.length === 0 && story.sent.length >= sources.length
 }
 
 /** @param {Verdict} verdict */
@@ -112,7 +125,11 @@ function tableOf({ states }) {
   const table = new Table({ head: ['host', 'accepted', ...columns], style: { head: [], border: [] } })
   for (const host of [...hosts, 'all']) {
     const mine = [...states.values()].filter((each) => host === 'all' || each.host === host)
-    table.push([host, mine.length, ...columns.map((state) => mine.filter((each) => each.state === state).length)])
+    table.push([
+      host,
+      mine.length,
+      ...columns.map((state) => mine.filter((each) => each.state === state).length),
+    ])
   }
   return table.toString()
 }

@@ -12,12 +12,12 @@ import { createHash } from 'node:crypto'
  * @property {string} key
  * @property {string} conversation
  * @property {Buffer} payload
+ * @property {readonly string[]} hosts who it was for
  * @property {string} message
  * @property {readonly { id: string, host: string }[]} deliveries as accept answered them
  *
  * @typedef {object} Case
  * @property {readonly Sent[]} sent
- * @property {readonly string[]} hosts who each message was for
  * @property {readonly DeliveryView[]} rows every delivery of every message, as the record has it
  * @property {readonly UnknownEntry[]} unknown
  * @property {readonly Mark[]} marks
@@ -47,7 +47,7 @@ export function judge(file) {
 
   for (const sent of file.sent) {
     const digest = createHash('sha256').update(sent.payload).digest('hex')
-    for (const host of file.hosts) {
+    for (const host of sent.hosts) {
       const accepted = sent.deliveries.filter((delivery) => delivery.host === host)
       if (accepted.length !== 1) {
         findings.push({ kind: 'lost', id: sent.message, text: `${accepted.length} deliveries for ${host}` })
@@ -76,7 +76,8 @@ export function judge(file) {
     }
     if (state === 'unfinished') found.push({ kind: 'lost', id, text: 'no outcome, and in no list' })
     if (state === 'done') found.push(...checkDone(id, own, digest))
-    if (state === 'failed' && begins.length > 0) found.push({ kind: 'wrong', id, text: 'failed, but it was begun' })
+    if (state === 'failed' && begins.length > 0)
+      found.push({ kind: 'wrong', id, text: 'failed, but it was begun' })
     const attempt = state === 'unknown' ? unknown.get(id)?.id : undefined
     if (attempt !== undefined && begins.length === 0 && !file.killed.includes(attempt)) {
       found.push({ kind: 'wrong', id, text: 'unknown, but nobody began or was killed' })

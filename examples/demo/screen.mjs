@@ -33,14 +33,15 @@ export function progress(text) {
  * @param {string} what
  * @param {number} deadlineMs
  * @param {() => Promise<Answer | undefined | false> | Answer | undefined | false} ask
+ * @param {number} [everyMs]
  * @returns {Promise<Answer>}
  */
-export async function until(what, deadlineMs, ask) {
+export async function until(what, deadlineMs, ask, everyMs = 100) {
   const deadlineAt = performance.now() + deadlineMs
   for (;;) {
     const answer = await ask()
     if (answer !== undefined && answer !== false) return answer
     if (performance.now() > deadlineAt) throw new Error(`${deadlineMs / 1000} s went by waiting for ${what}`)
-    await sleep(20)
+    await sleep(everyMs)
   }
 }

@@ -7,7 +7,7 @@ import { dirname, extname, join, relative } from 'node:path'
  * @typedef {object} Source
  * @property {string} key path in the project
  * @property {string} conversation its folder; every twelfth file goes to one of three slow ones instead
- * @property {Buffer} payload
+ * @property {Buffer<ArrayBuffer>} payload
  */
 
 const folders = ['src', 'lua', 'test', 'scripts', 'examples', 'dist']

@@ -28,8 +28,11 @@ const actor = 'demo'
 const acceptAtOnce = 4
 const pauseAt = 0.25
 const secondWaveAt = 0.6
-const actDeadlineMs = 45_000
-const settleDeadlineMs = 90_000
+const staleEpoch = 'STALE_EPOCH'
+const watchEveryMs = 20
+const claimLastsMs = 20
+const burstMessages = 4
+const deadlineMs = 90_000
 
 /** @param {Story} story */
 export async function play(story) {
@@ -41,32 +44,39 @@ export async function play(story) {
     cluster.startNode('host-3', 'b', 2),
   ])
   story.marksFiles.push(...[one, two, three, four].map((node) => node.marksFile))
-  say(`Redis on port ${cluster.server.port}; nodes ${[one, two, three, four].map((node) => node.name).join(', ')}`)
+  say(
+    `Redis on port ${cluster.server.port}; nodes ${[one, two, three, four].map((node) => node.name).join(', ')}`,
+  )
 
   const pause = Math.floor(sources.length * pauseAt)
   const second = Math.floor(sources.length * secondWaveAt)
-  await accept(story, sources.slice(0, pause))
+  await acceptWave(story, sources.slice(0, pause))
   const paused = await pauseBusiest(story, sources.slice(pause, second))
-  await Promise.all([accept(story, sources.slice(pause, second)), killWhileBegun(story, two)])
+  await Promise.all([acceptWave(story, sources.slice(pause, second)), killWhileBegun(story, two)])
   await lift(story, paused)
-  await Promise.all([accept(story, sources.slice(second)), stopAndWake(story, three, four)])
+  await stopAndWake(story, three, four, acceptWave(story, sources.slice(second)))
   await settle(story)
   await cluster.stopNodes()
 }
 
-/** @param {Story} story @param {readonly Source[]} sources */
-async function accept(story, sources) {
+/** @param {Story} story @param {readonly Source[]} sources @param {readonly string[]} to */
+async function accept(story, sources, to = hosts) {
   const waiting = [...sources]
-  const to = hosts.map((host) => ({ host }))
+  const recipients = to.map((host) => ({ host }))
   const lines = Array.from({ length: acceptAtOnce }, async () => {
     for (let source = waiting.shift(); source !== undefined; source = waiting.shift()) {
-      const { key, conversation, payload } = source
-      const accepted = await story.cluster.hub.accept({ key, conversation, sender: actor, to, payload })
-      story.sent.push({ key, conversation, payload, message: accepted.id, deliveries: accepted.deliveries })
+      const message = { ...source, sender: actor, to: recipients }
+      const { id, deliveries } = await story.cluster.hub.accept(message)
+      story.sent.push({ ...source, hosts: to, message: id, deliveries })
     }
   })
   await Promise.all(lines)
-  say(`accepted ${story.sent.length} messages, ${story.sent.length * hosts.length} deliveries`)
+}
+
+/** @param {Story} story @param {readonly Source[]} sources */
+async function acceptWave(story, sources) {
+  await accept(story, sources)
+  say(`accepted ${story.sent.length} of ${story.sources.length} messages, each for ${hosts.length} hosts`)
 }
 
 /**
@@ -75,7 +85,9 @@ async function accept(story, sources) {
  */
 async function pauseBusiest({ cluster }, coming) {
   const quick = coming.filter((source) => !source.conversation.startsWith('slow/'))
-  const groups = [...groupBy(quick, (source) => source.conversation)].sort((a, b) => b[1].length - a[1].length)
+  const groups = [...groupBy(quick, (source) => source.conversation)].sort(
+    (a, b) => b[1].length - a[1].length,
+  )
   const [conversation, its] = groups[0] ?? ['', []]
   await cluster.hub.pause(`conversation:${conversation}`, { reason: 'shown in the demo', actor })
   say(`paused conversation ${conversation}: ${its.length * hosts.length} deliveries of it are still to come`)
@@ -86,7 +98,7 @@ async function pauseBusiest({ cluster }, coming) {
 async function lift(story, { conversation, keys }) {
   const { hub } = story.cluster
   const mine = deliveriesOf(story, (sent) => keys.includes(sent.key))
-  await until('the paused conversation to be parked', actDeadlineMs, async () => {
+  await until('the paused conversation to be parked', deadlineMs, async () => {
     const { deliveries } = await hub.deliveries({ state: 'queued', limit: 1000 })
     return deliveries.filter((each) => mine.has(each.id) && each.parkedBy !== undefined).length === mine.size
   })
@@ -94,7 +106,9 @@ async function lift(story, { conversation, keys }) {
   for (const mark of begun) {
     story.findings.push({ kind: 'wrong', id: mark.delivery, text: 'begun while its conversation was paused' })
   }
-  say(`all ${mine.size} deliveries of ${conversation} wait, ${begun.length} were begun; the rest went on; lifting`)
+  say(
+    `all ${mine.size} deliveries of ${conversation} wait, ${begun.length} were begun; the rest went on; lifting`,
+  )
   await hub.lift('pause', `conversation:${conversation}`, actor)
 }
 
@@ -104,10 +118,15 @@ async function lift(story, { conversation, keys }) {
  */
 async function killWhileBegun(story, node) {
   const { cluster } = story
-  await until('a begun attempt on host-2', actDeadlineMs, () => {
-    const slow = deliveriesOf(story, (sent) => sent.conversation.startsWith('slow/'))
-    return openBegins(readMarks([node.marksFile])).some((mark) => slow.has(mark.delivery))
-  })
+  await until(
+    'a begun attempt on host-2',
+    deadlineMs,
+    () => {
+      const slow = deliveriesOf(story, (sent) => sent.conversation.startsWith('slow/'))
+      return openBegins(readMarks([node.marksFile])).some((mark) => slow.has(mark.delivery))
+    },
+    watchEveryMs,
+  )
   node.signal('SIGKILL')
   await node.ended()
   const open = (await heldBy(cluster, node)).filter(isExecuting)
@@ -116,71 +135,119 @@ async function killWhileBegun(story, node) {
   say(`killed ${node.name} with SIGKILL: ${open.length} attempts were begun (${attempts.join(', ')})`)
 
   await cluster.startNode(node.host, node.node, 3)
-  const left = await until('what the killed process left to be told', actDeadlineMs, async () => {
-    const now = await Promise.all(open.map((delivery) => cluster.hub.delivery(delivery.id)))
+  const left = await until('what the killed process left to be told', deadlineMs, async () => {
+    const now = await rowsOf(cluster, open)
     const unknown = await cluster.hub.unknown()
     const told = now.filter((each) => isSettledAttempt(each) || unknown.some(({ id }) => isOf(id, each)))
     return told.length === now.length && unknown.filter(({ id }) => attempts.includes(id))
   })
-  say(`${node.name} is back on its mirror: ${left.length} unknown (${reasonsOf(left)}), the rest goes on`)
+  const known = open.length - left.length
+  say(
+    `${node.name} is back on its mirror: ${known} told, ${left.length} unknown (${reasonsOf(left)}), the rest goes on`,
+  )
 }
 
 /**
  * Stops a node (SIGSTOP) that holds work it began, work it was handed and work it claimed; lets the other
  * node of the host take over and execute what is idle; wakes it.
  * @param {Story} story @param {NodeProcess} taker @param {NodeProcess} sleeper
+ * @param {Promise<void>} accepting the wave that keeps them busy
  */
-async function stopAndWake(story, taker, sleeper) {
-  const { cluster } = story
-  const held = await stopInTheMiddle(cluster, sleeper)
+async function stopAndWake(story, taker, sleeper, accepting) {
+  const held = await stopInTheMiddle(story, sleeper, accepting)
+  await accepting
   const begun = held.filter(isExecuting)
   const idle = held.filter((each) => !isExecuting(each))
   say(`stopped ${sleeper.name} with SIGSTOP: it holds ${countsOf(held)}`)
 
-  const takenOver = await until(`${taker.name} to execute what ${sleeper.name} had`, actDeadlineMs, async () => {
-    const now = await Promise.all(idle.map((each) => cluster.hub.delivery(each.id)))
-    return now.every((each) => each.owner === taker.node && isSettledAttempt(each)) && now
-  })
-  const unknown = (await cluster.hub.unknown()).filter(({ id }) => begun.some((each) => isOf(id, each)))
-  say(`${taker.name} took over and executed ${takenOver.length}; begun ones stay unknown (${reasonsOf(unknown)})`)
+  await waitForTakeover(story.cluster, taker, begun, idle)
+  say(`${taker.name} took over and executed ${idle.length}; the ${begun.length} begun are listed as unknown`)
 
+  const logged = sleeper.log().length
   sleeper.signal('SIGCONT')
-  const refused = await until(`${sleeper.name} to meet what it lost`, actDeadlineMs, () => {
-    const codes = refusalsOf(sleeper)
+  const refused = await until(`${sleeper.name} to meet what it lost`, deadlineMs, () => {
+    const codes = refusalsOf(sleeper, logged)
     const ran = new Set(readMarks([sleeper.marksFile]).map((mark) => mark.delivery))
-    return idle.every(({ id }) => codes.has(id) || ran.has(id)) && idle.flatMap(({ id }) => codes.get(id) ?? [])
+    if (!idle.every(({ id }) => codes.has(id) || ran.has(id))) return false
+    return idle.map(({ id }) => ({ id, code: codes.get(id) ?? 'leave to execute it' }))
   })
-  await until(`${sleeper.name} to report what it had begun`, actDeadlineMs, async () => {
-    const now = await Promise.all(begun.map((each) => cluster.hub.delivery(each.id)))
+  for (const { id, code } of refused.filter((each) => each.code !== staleEpoch)) {
+    story.findings.push({
+      kind: 'wrong',
+      id,
+      text: `${sleeper.name} was answered ${code}, not ${staleEpoch}`,
+    })
+  }
+  await until(`${sleeper.name} to report what it had begun`, deadlineMs, async () => {
+    const now = await rowsOf(story.cluster, begun)
     return now.every(isSettledAttempt)
   })
-  const codes = [...new Set(refused)].join(', ')
-  say(`woke ${sleeper.name}: refused ${refused.length} of ${idle.length} (${codes}); its begun ones reported themselves`)
+  const stale = refused.filter((each) => each.code === staleEpoch).length
+  say(
+    `woke ${sleeper.name}: ${stale} of ${idle.length} refused (${staleEpoch}), ${begun.length} begun settled late`,
+  )
 }
 
 /**
- * Stops the node, looks, and lets it go on until it is caught with all three.
- * @param {Cluster} cluster @param {NodeProcess} node
+ * Until the idle ones were executed by the taker, and the begun ones, which nobody may take, are in the
+ * unknown list.
+ * @param {Cluster} cluster @param {NodeProcess} taker
+ * @param {readonly DeliveryView[]} begun @param {readonly DeliveryView[]} idle
  */
-async function stopInTheMiddle(cluster, node) {
-  return await until(`${node.name} to hold claimed, delivered and begun work`, actDeadlineMs, async () => {
+async function waitForTakeover(cluster, taker, begun, idle) {
+  await until(`${taker.name} to execute what was taken over`, deadlineMs, async () => {
+    const now = await rowsOf(cluster, idle)
+    const unknown = await cluster.hub.unknown()
+    return (
+      now.every((each) => each.owner === taker.node && isSettledAttempt(each)) &&
+      begun.every((each) => unknown.some(({ id }) => isOf(id, each)))
+    )
+  })
+}
+
+/**
+ * Stops the node, looks, and lets it go on until it is caught with all three. A claim is over in a few
+ * milliseconds; when the wave has passed without luck, a few more messages are sent to its host alone.
+ * @param {Story} story @param {NodeProcess} node @param {Promise<void>} accepting
+ */
+async function stopInTheMiddle(story, node, accepting) {
+  let wave = true
+  const over = () => {
+    wave = false
+  }
+  accepting.then(over, over)
+  let bursts = 0
+  return await until(`${node.name} to hold claimed, delivered and begun work`, deadlineMs, async () => {
+    const more = wave ? accepting : accept(story, burstOf(story.sources, bursts++), [node.host])
+    await sleep(Math.random() * claimLastsMs)
     node.signal('SIGSTOP')
-    await sleep(10) // what it had sent is answered by now
-    const held = await heldBy(cluster, node)
-    const claimed = held.filter((each) => each.state !== 'delivered').length
-    const begun = held.filter(isExecuting).length
-    if (claimed > 0 && begun > 0 && held.length >= claimed + begun + 2) {
-      await sleep(100)
-      return await heldBy(cluster, node)
-    }
-    node.signal('SIGCONT')
-    return false
+    const held = (await lookAt(story.cluster, node)) && (await lookAt(story.cluster, node))
+    if (!held) node.signal('SIGCONT')
+    if (!wave) await more
+    return held
+  })
+}
+
+/** @param {Cluster} cluster @param {NodeProcess} node */
+async function lookAt(cluster, node) {
+  await sleep(watchEveryMs) // what it had sent is answered by now
+  const held = await heldBy(cluster, node)
+  const claimed = held.filter((each) => each.state !== 'delivered').length
+  const begun = held.filter(isExecuting).length
+  return claimed > 0 && begun > 0 && held.length > claimed + begun && held
+}
+
+/** Files once more, under keys of their own, in a slow conversation. @param {readonly Source[]} sources @param {number} nth */
+function burstOf(sources, nth) {
+  return Array.from({ length: burstMessages }, (_, at) => {
+    const { key = '', payload = Buffer.alloc(0) } = sources[(nth * burstMessages + at) % sources.length] ?? {}
+    return { key: `${key} again ${nth}`, conversation: 'slow/again', payload }
   })
 }
 
 /** Until nothing moves any more: all settled but what the kill made unknown. @param {Story} story */
 async function settle({ cluster, killed }) {
-  await until('the rest to settle', settleDeadlineMs, async () => {
+  await until('the rest to settle', deadlineMs, async () => {
     const unknown = (await cluster.hub.unknown()).filter(({ id }) => killed.includes(id))
     const moving = (await liveDeliveries(cluster)).filter(
       (each) => each.state !== 'held' && !unknown.some(({ id }) => isOf(id, each)),
@@ -193,10 +260,19 @@ async function settle({ cluster, killed }) {
 async function liveDeliveries({ hub }) {
   /** @type {DeliveryView[]} */
   const found = []
-  for (let page = await hub.deliveries({ limit: 1000 }); ; page = await hub.deliveries({ cursor: page.cursor })) {
+  for (
+    let page = await hub.deliveries({ limit: 1000 });
+    ;
+    page = await hub.deliveries({ cursor: page.cursor })
+  ) {
     found.push(...page.deliveries)
     if (page.cursor === undefined) return found
   }
+}
+
+/** The deliveries as they are now. @param {Cluster} cluster @param {readonly DeliveryView[]} deliveries */
+async function rowsOf({ hub }, deliveries) {
+  return await Promise.all(deliveries.map((each) => hub.delivery(each.id)))
 }
 
 /** What the record says the node holds, unsettled. @param {Cluster} cluster @param {NodeProcess} node */
@@ -205,11 +281,11 @@ async function heldBy({ hub }, node) {
   return deliveries.filter((each) => each.owner === node.node && each.state !== 'queued')
 }
 
-/** Delivery id to code, for every step that the node was refused. @param {NodeProcess} node */
-function refusalsOf(node) {
+/** Delivery id to code, for every step that the node was refused. @param {NodeProcess} node @param {number} from line of its log */
+function refusalsOf(node, from) {
   /** @type {Map<string, string>} */
   const codes = new Map()
-  for (const entry of node.log()) {
+  for (const entry of node.log().slice(from)) {
     if (typeof entry['delivery'] === 'string' && typeof entry['code'] === 'string') {
       codes.set(entry['delivery'], entry['code'])
     }

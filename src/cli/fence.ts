@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
-import type { FenceView } from '../hub/lists.js'
+import { type FenceView, fenceText } from '../hub/lists.js'
 import type { FenceReply, LiftReply } from '../record/functions.js'
 import { withHub } from './context.js'
 import { action, value } from './flags.js'
@@ -80,7 +80,7 @@ function printSet(set: FenceReply): void {
   print(
     fields([
       ['stands', set.fence],
-      ['instead of', set.replaced],
+      ['instead of', set.replaced === undefined ? undefined : fenceText(set.replaced).reason],
     ]),
   )
 }
@@ -89,7 +89,7 @@ function printLifted(lifted: LiftReply): void {
   print(
     fields([
       ['lifted', lifted.fence],
-      ['was', lifted.reason],
+      ['was', fenceText(lifted.reason).reason],
     ]),
   )
 }

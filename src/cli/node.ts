@@ -46,7 +46,7 @@ export function addNodeOptions(command: Command): Command {
     .option('--exec <command>', 'shell command run for each delivery, the payload on stdin')
     .option('--timeout <time>', 'how long the command may take, such as 30s (5m)')
     .option('--concurrency <n>', 'lanes worked on at the same time (8)')
-    .option('--mirror <file>', 'its durable store (<data>/mirror-<host>-<node>.db)')
+    .option('--mirror <file>', 'its durable store (<data>/mirrors/<host>/<node>.db)')
 }
 
 async function runNode(node: HoldfastNode, { first }: SignalWatch, log: NodeLog): Promise<void> {
@@ -62,13 +62,14 @@ async function runNode(node: HoldfastNode, { first }: SignalWatch, log: NodeLog)
 /** Waits for the node's end. @throws why it ended, when it did not leave */
 export async function untilEnd(node: HoldfastNode): Promise<void> {
   const end = await node.closed
-  if (end.kind !== 'left') throw end.error
+  if (end.kind === 'failed') throw end.error
+  if (end.kind === 'stopped') throw new Error(`the node ended without leaving: ${end.why}`)
 }
 
 /** A node as the flags describe it, its mirror's folder made; not started. */
 export function makeNode(redis: string, settings: Settings, values: NodeValues, log: NodeLog): HoldfastNode {
   const { host, node = host, exec, timeout, concurrency } = values
-  const mirror = values.mirror ?? join(settings.data, `mirror-${host}-${encodeURIComponent(node)}.db`)
+  const mirror = values.mirror ?? join(settings.data, 'mirrors', host, `${encodeURIComponent(node)}.db`)
   mkdirSync(dirname(mirror), { recursive: true })
   return createNode({
     host,

@@ -249,7 +249,8 @@ export async function listFences(reader: Reader, keys: Keys): Promise<FenceView[
     .map(([fence, text]) => ({ fence, known: knownFence.test(fence), ...fenceText(text) }))
 }
 
-function fenceText(text: string): { reason: string; actor?: string; at?: number; until?: number } {
+/** What the text of a fence says: JSON by the functions, anything else is a reason by itself. */
+export function fenceText(text: string): { reason: string; actor?: string; at?: number; until?: number } {
   if (!text.startsWith('{')) return { reason: text }
   try {
     const value = JSON.parse(text) as Record<string, unknown>

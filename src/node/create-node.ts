@@ -10,8 +10,15 @@ import { type RunningWork, startWork } from './work.js'
 
 export type { NodeOptions } from './node-options.js'
 
-/** How a node ended. `failed`: superseded, or its mirror or the record refused to go on. */
-export type NodeEnd = { readonly kind: 'left' } | { readonly kind: 'failed'; readonly error: Error }
+/**
+ * How a node ended. `left`: cleanly, what it had not begun is free for others at once. `stopped`: without
+ * leaving (a handler would not end, or the record was out of reach), so the hub finds out by its silence.
+ * `failed`: superseded, or its mirror or the record refused to go on.
+ */
+export type NodeEnd =
+  | { readonly kind: 'left' }
+  | { readonly kind: 'stopped'; readonly why: string }
+  | { readonly kind: 'failed'; readonly error: Error }
 
 export interface HoldfastNode {
   readonly host: string
@@ -80,8 +87,7 @@ export function createNode(options: NodeOptions): HoldfastNode {
     stop: async () => {
       starting.abort(new Error('stopped'))
       running ??= await opened?.catch(() => undefined)
-      await running?.stop()
-      end({ kind: 'left' })
+      end((await running?.stop()) ?? { kind: 'left' })
     },
   }
 }

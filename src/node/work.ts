@@ -29,7 +29,8 @@ import type { NodeTransport } from './transport.js'
 
 /** A node at work. */
 export interface RunningWork {
-  stop(): Promise<void>
+  /** How it ended: by this, or by an error before. */
+  stop(): Promise<NodeEnd>
 }
 
 export interface WorkParts {
@@ -217,7 +218,7 @@ function heartbeatsOf(
 interface Ending {
   /** Ends the node without leaving: its open work is recovered by its next process. */
   fail(error: Error): Promise<void>
-  stop(): Promise<void>
+  stop(): Promise<NodeEnd>
   /** The claim loop: its failure is the node's. */
   watch(looping: Promise<void>): void
 }
@@ -251,26 +252,28 @@ function endingOf(
     await mirror.close()
   }
 
-  async function stop(): Promise<void> {
-    if (failed !== undefined) return
+  async function stop(): Promise<NodeEnd> {
+    if (failed !== undefined) return { kind: 'failed', error: failed }
     claims.stop()
     const idle = lanes.stop()
     await Promise.race([idle, timeout(settings.drainMs)])
     if (attempts.running() > 0) attempts.abort('the node stops')
     await Promise.race([Promise.all([idle, looping]), timeout(settings.graceMs + 2000)])
-    if (failed !== undefined) return
-    if (attempts.running() === 0 && lanes.running() === 0) await leave()
-    else log.warn({ handlers: attempts.running() }, 'handlers still run; ended without leaving')
+    if (failed !== undefined) return { kind: 'failed', error: failed }
+    const idleNow = attempts.running() === 0 && lanes.running() === 0
+    const end: NodeEnd = idleNow ? await leave() : { kind: 'stopped', why: 'handlers still run' }
     halt.abort(new Error('stopped'))
     await close()
+    return end
   }
 
-  async function leave(): Promise<void> {
+  async function leave(): Promise<NodeEnd> {
     try {
       await transport.leave(who)
       log.info({ ...who }, 'left')
+      return { kind: 'left' }
     } catch (error) {
-      log.warn({ error: String(error) }, 'could not leave; the hub finds out by itself')
+      return { kind: 'stopped', why: String(error) }
     }
   }
 

@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -11,9 +11,12 @@ export interface EmbeddedServer {
   readonly url: string
   readonly port: number
   readonly pid: number
-  /** True when it was running already: then `stop` leaves it running. */
+  /** True when it was running already. */
   readonly attached: boolean
-  /** Shuts the server down and waits for its end; killed after 10 s. */
+  /**
+   * Says that this user needs the server no more. The last living user, whoever started it, shuts it down and
+   * waits for its end (10 s at most).
+   */
   stop(): Promise<void>
 }
 
@@ -33,6 +36,8 @@ interface Note {
   readonly pid: number
   readonly port: number
   readonly startTime: string
+  /** Process ids of those who use it, one each for every start or attachment. */
+  readonly users: readonly number[]
 }
 
 interface Place {
@@ -45,6 +50,7 @@ interface Place {
 const defaultReadyMs = 30_000
 const portTries = 5
 const pollMs = 25
+const shutDownMs = 10_000
 
 /**
  * Starts a server on the folder, or attaches to the one that already runs there. Of several processes doing
@@ -55,7 +61,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedS
   const redisDir = join(resolve(options.dataDir), 'redis')
   mkdirSync(redisDir, { recursive: true })
   const place: Place = {
-    dataDir: resolve(options.dataDir),
+    dataDir: realpathSync(options.dataDir),
     redisDir: realpathSync(redisDir),
     deadlineAt: performance.now() + (options.readyDeadlineMs ?? defaultReadyMs),
     log: options.log ?? (() => undefined),
@@ -82,8 +88,9 @@ async function attach(place: Place): Promise<EmbeddedServer | undefined> {
     }
     await sleep(pollMs)
   }
+  writeNote(place, { ...note, pid, users: [...livingUsers(note), process.pid] })
   place.log(`attached to the server on port ${note.port} (pid ${pid})`)
-  return { url: urlOf(note.port), port: note.port, pid, attached: true, stop: async () => undefined }
+  return embeddedServer(place, note.port, pid, true)
 }
 
 /**
@@ -121,13 +128,13 @@ async function start(place: Place, wantedPort: number | undefined): Promise<Embe
   if (program === undefined) throw new HoldfastError('SERVER_NOT_FOUND')
   for (let attempt = 1; ; attempt++) {
     const port = wantedPort ?? (await freePort())
-    writeNote(place, { pid: 0, port, startTime: '' })
+    writeNote(place, { pid: 0, port, startTime: '', users: [process.pid] })
     const server = launch(program, { dir: place.redisDir, port, ownGroup: true })
-    writeNote(place, { pid: server.pid, port, startTime: new Date().toISOString() })
+    writeNote(place, { pid: server.pid, port, startTime: new Date().toISOString(), users: [process.pid] })
     const failure = await waitReady(place, server)
     if (failure === undefined) {
       place.log(`started ${program.name} on port ${port} (pid ${server.pid}), data in ${place.redisDir}`)
-      return started(place, server)
+      return embeddedServer(place, port, server.pid, false)
     }
     forgetNote(place)
     const retry = wantedPort === undefined && attempt < portTries && /Address already in use/i.test(failure)
@@ -149,22 +156,65 @@ async function waitReady(place: Place, server: ServerProcess): Promise<string | 
   return server.logTail()
 }
 
-function started(place: Place, server: ServerProcess): EmbeddedServer {
+function embeddedServer(place: Place, port: number, pid: number, attached: boolean): EmbeddedServer {
   let stopping: Promise<void> | undefined
   async function stop() {
-    await server.stop()
-    if (readNote(place)?.pid === server.pid) forgetNote(place)
-    place.log(`stopped the server on port ${server.port}`)
+    if (!existsSync(place.dataDir)) {
+      // The folder was taken away under it: nobody can use the server any more.
+      if (!attached) await endProcess(pid)
+      return
+    }
+    const unlock = await lockFile(join(place.dataDir, 'server.lock'), performance.now() + defaultReadyMs)
+    try {
+      await leave(place, pid)
+    } finally {
+      unlock()
+    }
   }
   return {
-    url: urlOf(server.port),
-    port: server.port,
-    pid: server.pid,
-    attached: false,
+    url: urlOf(port),
+    port,
+    pid,
+    attached,
     stop: () => {
       stopping ??= stop()
       return stopping
     },
+  }
+}
+
+/** Takes one use of this process off the note; ends the server when nobody is left. */
+async function leave(place: Place, pid: number): Promise<void> {
+  const note = readNote(place)
+  if (note?.pid !== pid) return
+  const users = livingUsers(note)
+  users.splice(users.indexOf(process.pid), 1)
+  if (users.length > 0) {
+    writeNote(place, { ...note, users })
+    place.log(`the server on port ${note.port} goes on: ${users.length} others use it`)
+    return
+  }
+  await shutDown(place, note)
+  forgetNote(place)
+  place.log(`stopped the server on port ${note.port}`)
+}
+
+function livingUsers(note: Note): number[] {
+  return note.users.filter(isAlive)
+}
+
+/** A clean shutdown by SIGTERM; a server that hangs is killed. Only ever the one that serves this folder. */
+async function shutDown(place: Place, note: Note): Promise<void> {
+  if (isAlive(note.pid) && mayServe(note.pid, place.redisDir)) await endProcess(note.pid)
+}
+
+async function endProcess(pid: number): Promise<void> {
+  if (!isAlive(pid)) return
+  process.kill(pid, 'SIGTERM')
+  const killAt = performance.now() + shutDownMs
+  while (isAlive(pid)) {
+    if (performance.now() > killAt) process.kill(pid, 'SIGKILL')
+    await sleep(pollMs)
   }
 }
 
@@ -178,9 +228,14 @@ function notePath(place: Place): string {
 
 function readNote(place: Place): Note | undefined {
   try {
-    const { pid, port, startTime } = JSON.parse(readFileSync(notePath(place), 'utf8')) as Partial<Note>
+    const { pid, port, startTime, users } = JSON.parse(readFileSync(notePath(place), 'utf8')) as Partial<Note>
     if (!Number.isInteger(pid) || !Number.isInteger(port)) return undefined
-    return { pid: Number(pid), port: Number(port), startTime: String(startTime) }
+    return {
+      pid: Number(pid),
+      port: Number(port),
+      startTime: String(startTime),
+      users: Array.isArray(users) ? users.filter((user) => Number.isInteger(user)) : [],
+    }
   } catch {
     return undefined
   }

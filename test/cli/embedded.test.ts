@@ -1,9 +1,9 @@
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { Accepted } from '../../src/hub/open-hub.js'
 import type { MessageView } from '../../src/hub/views.js'
-import { serverState } from '../../src/record/server-process.js'
+import { isAlive, serverState } from '../../src/record/server-process.js'
 import { until } from '../support/until.js'
 import { answerOf, errorOf, makeFolder, type Running, runCli, startCli } from './run-cli.js'
 
@@ -83,13 +83,17 @@ test('dev without a node says where things are, with --json too', async () => {
 
 test('an interrupted command takes the server it started with it', async () => {
   await answerOf(['init'], { cwd })
-  running = startCli(['send', '--conversation', 'c', '--to', 'host:h', '--payload', 'x', '--json'], { cwd })
-  await running.ended
-  const lock = join(cwd, '.holdfast', 'server.json')
-  const interrupted = startCli(['delivery', 'ls'], { cwd })
-  await until(() => existsSync(lock) || interrupted.child.exitCode !== null)
-  interrupted.child.kill('SIGTERM')
-  const { code, signal } = await interrupted.ended
-  expect(signal === 'SIGTERM' || code === 0).toBe(true)
-  expect(existsSync(lock)).toBe(false)
+  const note = join(cwd, '.holdfast', 'server.json')
+  running = startCli(['delivery', 'ls'], { cwd })
+  const pid = await until(() => {
+    const noted = (JSON.parse(readFileSync(note, 'utf8')) as { pid: number }).pid
+    return noted > 0 ? noted : undefined
+  })
+  // Frozen, so that the command cannot come to its end before the signal.
+  process.kill(pid, 'SIGSTOP')
+  running.child.kill('SIGTERM')
+  process.kill(pid, 'SIGCONT')
+  expect(await running.ended).toMatchObject({ code: null, signal: 'SIGTERM' })
+  expect(isAlive(pid)).toBe(false)
+  expect(existsSync(note)).toBe(false)
 })

@@ -69,7 +69,7 @@ test('runs the command with the payload, byte for byte; its mirror is in the dat
   const node = startNode('n1', 'cat > payload.bin', '--node', 'a')
   await settled(id)
   expect(readFileSync(join(cwd, 'payload.bin'))).toEqual(Buffer.from(payload))
-  expect(existsSync(join(cwd, '.holdfast', 'mirror-n1-a.db'))).toBe(true)
+  expect(existsSync(join(cwd, '.holdfast', 'mirrors', 'n1', 'a.db'))).toBe(true)
   node.child.kill('SIGTERM')
   const ended = await node.ended
   expect(ended).toMatchObject({ code: 0, signal: null, stdout: '' })

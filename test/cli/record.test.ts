@@ -6,7 +6,7 @@ import { openStore, type Store } from '../../src/record/connections.js'
 import { functionsOf, type WhyReply } from '../../src/record/functions.js'
 import { assembleLibrary } from '../../src/record/library.js'
 import { startTestServer, type TestServer } from '../support/server.js'
-import { answerOf, errorOf, makeFolder, runCli } from './run-cli.js'
+import { answerOf, errorOf, makeFolder, runCli, startCli } from './run-cli.js'
 
 type Sent = Accepted & { key: string }
 
@@ -301,7 +301,6 @@ describe('after init', () => {
   })
 
   test('a reader that goes away is no failure', async () => {
-    const { startCli } = await import('./run-cli.js')
     const running = startCli(at('delivery', 'ls'), { cwd })
     running.child.stdout?.destroy()
     const ended = await running.ended

@@ -113,7 +113,7 @@ describe('the command line', () => {
     const { code, message, next } = errorOf(ended)
     expect(code).toBe('INVALID_ARGUMENT')
     expect(next).not.toBe('')
-    expect(message).toContain('8 problems')
+    expect(message).toContain('7 problems')
     for (const name of [
       'config.json: hub',
       '"other"',

@@ -86,7 +86,7 @@ it('keeps its data over stop and start, and after kill -9', async () => {
   expect(await ask(third, 'GET', 'kept')).toBe('yes')
 })
 
-it('attaches to the one that runs, by whatever path, and does not stop it', async () => {
+it('attaches to the one that runs, by whatever path; the last user stops it', async () => {
   const first = await start()
   const link = `${dataDir}-link`
   symlinkSync(dataDir, link)
@@ -94,6 +94,11 @@ it('attaches to the one that runs, by whatever path, and does not stop it', asyn
   expect(second).toMatchObject({ attached: true, pid: first.pid, port: first.port })
   await second.stop()
   expect(await ask(first, 'PING')).toBe('PONG')
+  const third = await start()
+  await first.stop()
+  expect(await ask(third, 'PING')).toBe('PONG')
+  await third.stop()
+  expect(isAlive(first.pid)).toBe(false)
 })
 
 it('starts one server when many start at once', async () => {

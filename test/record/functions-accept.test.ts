@@ -1,10 +1,10 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type MessageInput, prepareMessage } from '../../src/contract/message.js'
-import { openRecord, type TestRecord } from '../support/record.js'
+import { type OpenRecord, openRecord } from '../support/record.js'
 import { startTestServer, type TestServer } from '../support/server.js'
 
 let server: TestServer
-let record: TestRecord
+let record: OpenRecord
 
 beforeAll(async () => {
   server = await startTestServer()
@@ -29,7 +29,7 @@ function accept(changes: Partial<MessageInput> = {}) {
 const hosts = (count: number) => Array.from({ length: count }, (_, at) => ({ host: `h${at}` }))
 
 describe('init', () => {
-  let bare: TestRecord
+  let bare: OpenRecord
   beforeEach(async () => {
     bare = await openRecord(server, { init: false })
   })
@@ -88,7 +88,7 @@ describe('without a record', () => {
   const who = { host: 'a', node: 'n1', incarnation: 1 }
   const item = { id: '1764430000000-000000.1', epoch: 1 }
   const outcome = { kind: 'result', result: '1' } as const
-  const verbs: Record<string, (on: TestRecord) => Promise<unknown>> = {
+  const verbs: Record<string, (on: OpenRecord) => Promise<unknown>> = {
     accept: (on) => on.accept(),
     fan_out: (on) => on.functions.fanOut('1764430000000-000000', 10),
     join: (on) => on.functions.join(who, 'i', [], '0-0'),
@@ -136,7 +136,12 @@ describe('without a record', () => {
 describe('accept', () => {
   it('stores the message, its payload and key, and one queued delivery a recipient', async () => {
     const payload = Buffer.from([0, 255, 13, 10, 0x7b])
-    const reply = await accept({ payload, contentType: 'application/octet-stream', parent: 'p1', to: hosts(2) })
+    const reply = await accept({
+      payload,
+      contentType: 'application/octet-stream',
+      parent: 'p1',
+      to: hosts(2),
+    })
     expect(reply).toMatchObject({ replayed: false, recipients: 2, made: 2 })
     expect(reply.id).toMatch(/^\d{13}-\d{6}$/)
     expect(reply.deliveries).toEqual([
@@ -145,7 +150,7 @@ describe('accept', () => {
     ])
     const stored = await record.store.call(['GET', record.keys.payload(reply.id)], { buffers: true })
     expect(stored).toEqual(payload)
-    expect(await record.row(`${reply.id}.1`)).toMatchObject({
+    expect(await record.fields(`${reply.id}.1`)).toMatchObject({
       message: reply.id,
       host: 'h0',
       conversation: 'c1',
@@ -328,10 +333,14 @@ describe('fan_out', () => {
     await record.config('inline_fan_out', 1)
     await record.send('HSET', record.keys.session('s'), 'host', 'b')
     const deliverBy = 4_000_000_000_000
-    const { id } = await accept({ to: [{ host: 'a' }, { session: 's' }], deliverBy, executeBy: deliverBy + 1 })
+    const { id } = await accept({
+      to: [{ host: 'a' }, { session: 's' }],
+      deliverBy,
+      executeBy: deliverBy + 1,
+    })
     await record.send('HSET', record.keys.session('s'), 'host', 'c')
     await record.functions.fanOut(id, 10)
-    expect(await record.row(`${id}.2`)).toMatchObject({
+    expect(await record.fields(`${id}.2`)).toMatchObject({
       host: 'c',
       session: 's',
       deliver_by: String(deliverBy),

@@ -51,8 +51,9 @@ async function execute(attempt) {
   return { bytes: attempt.payload.length }
 }
 
-const level = (/** @type {string} */ name) => (/** @type {object} */ particulars, /** @type {string} */ log) =>
-  say({ level: name, log, ...particulars })
+const level =
+  (/** @type {string} */ name) => (/** @type {object} */ particulars, /** @type {string} */ log) =>
+    say({ level: name, log, ...particulars })
 
 const { redis, hub, host, node: name, mirror, concurrency, buffer } = options
 const node = createNode({

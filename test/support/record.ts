@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { expect } from 'vitest'
 import { isHoldfastError } from '../../src/contract/errors.js'
 import { type MessageInput, prepareMessage } from '../../src/contract/message.js'
+import type { SettingName } from '../../src/contract/settings.js'
 import { deliveryStates, isDeliveryState, transitions } from '../../src/contract/states.js'
 import type {
   BeginItem,
@@ -11,11 +12,13 @@ import type {
   StepItem,
   StepResult,
 } from '../../src/contract/steps.js'
+import { type Hub, openHub } from '../../src/hub/open-hub.js'
 import { openStore, type Store } from '../../src/record/connections.js'
 import { type FanOutReply, type Functions, functionsOf } from '../../src/record/functions.js'
 import { type Keys, keysOf, laneName } from '../../src/record/keys.js'
 import { loadLibrary } from '../../src/record/library.js'
 import type { TestServer } from './server.js'
+import { until } from './until.js'
 
 /** A stream as dumped: its entries, and its groups with their pending lists. */
 interface DumpedStream {
@@ -44,8 +47,9 @@ export interface TestNode extends NodeIdentity {
   request: number
 }
 
-export interface TestRecord {
-  readonly hub: string
+/** One hub's record on a test server, with what tests do to it and ask of it. */
+export interface OpenRecord {
+  readonly name: string
   readonly keys: Keys
   readonly store: Store
   readonly functions: Functions
@@ -62,7 +66,9 @@ export interface TestRecord {
   deliverAll(node: TestNode, count?: number): Promise<ClaimedDelivery[]>
   /** Begins one delivery, which must be granted. */
   begin(node: NodeIdentity, item: StepItem, grant?: string): Promise<BeginItem & { attempt: string }>
-  row(id: string): Promise<Record<string, string>>
+  /** The delivery row, as an object and as a map. */
+  fields(id: string): Promise<Record<string, string>>
+  row(id: string): Promise<ReadonlyMap<string, string>>
   states(ids: readonly string[]): Promise<string[]>
   config(name: string, value: number | string): Promise<void>
   send(...command: (string | number)[]): Promise<unknown>
@@ -86,15 +92,15 @@ let tags = 0
 /** A record of its own on the server: a fresh tag, initialised unless `init` is false. */
 export async function openRecord(
   server: TestServer,
-  options: { readonly init?: boolean } = {},
-): Promise<TestRecord> {
+  options: { readonly init?: boolean; readonly name?: string } = {},
+): Promise<OpenRecord> {
   tags += 1
-  const hub = `t${tags}`
-  const keys = keysOf(hub)
+  const name = options.name ?? `t${tags}`
+  const keys = keysOf(name)
   const store = await openStore({ url: server.url, name: 'test' })
   await loadLibrary(store)
   const functions = functionsOf(store, keys.tag)
-  if (options.init !== false) await functions.init(`store-${hub}`, false)
+  if (options.init !== false) await functions.init(`store-${name}`, false)
   const exempt = new Set<string>()
   let messages = 0
   let grants = 0
@@ -165,7 +171,7 @@ export async function openRecord(
     return { ...asked, attempt: `${item.id}/${result.attempt}` }
   }
 
-  async function row(id: string): Promise<Record<string, string>> {
+  async function fields(id: string): Promise<Record<string, string>> {
     return hashOf(await send('HGETALL', keys.delivery(id)))
   }
 
@@ -193,7 +199,7 @@ export async function openRecord(
   }
 
   return {
-    hub,
+    name,
     keys,
     store,
     functions,
@@ -204,10 +210,11 @@ export async function openRecord(
     claimAll,
     deliverAll,
     begin,
-    row,
-    states: (ids) => Promise.all(ids.map(async (id) => (await row(id))['state'] ?? 'gone')),
-    config: async (name, value) => {
-      await send('HSET', keys.config, name, value)
+    fields,
+    row: async (id) => new Map(Object.entries(await fields(id))),
+    states: (ids) => Promise.all(ids.map(async (id) => (await fields(id))['state'] ?? 'gone')),
+    config: async (setting, value) => {
+      await send('HSET', keys.config, setting, value)
     },
     send,
     dump,
@@ -219,6 +226,49 @@ export async function openRecord(
     itemRefused,
     close: () => store.close(),
   }
+}
+
+/** A record with a hub over it. */
+export interface TestRecord extends OpenRecord {
+  readonly hub: Hub
+}
+
+/** A record of this name with these settings, and a hub over it. */
+export async function makeRecord(
+  server: TestServer,
+  name: string,
+  settings: Partial<Record<SettingName, number>> = {},
+): Promise<TestRecord> {
+  const record = await openRecord(server, { name })
+  for (const [setting, value] of Object.entries(settings)) await record.config(setting, value)
+  const hub = await openHub({ redis: server.url, hub: name })
+  return {
+    ...record,
+    hub,
+    close: async () => {
+      await hub.close()
+      await record.close()
+    },
+  }
+}
+
+/** Nothing is lost, nothing is listed twice or at the wrong place. */
+export function expectWhole(record: OpenRecord): Promise<void> {
+  return record.checkInvariants()
+}
+
+/** How a delivery ended, waiting for it: its attempt's status, a final state, or `unknown` when so reported. */
+export function settlement(record: OpenRecord, id: string): Promise<string> {
+  return until(
+    async () => {
+      const row = await record.fields(id)
+      const status = row['attempt_status'] ?? ''
+      if (status === 'done' || status === 'terminal') return status
+      if (['failed', 'held', 'unknown'].includes(row['state'] ?? '')) return row['state']
+      return row[`attempt_${row['attempts']}_unknown_key`] === undefined ? undefined : 'unknown'
+    },
+    { timeoutMs: 20_000, what: `an end of ${id}` },
+  )
 }
 
 /** Sha-256 in hex. */
@@ -350,7 +400,20 @@ function idsWhere(picture: Picture, test: (row: Row) => boolean): string[] {
 }
 
 function without(picture: Picture, ids: readonly string[]): string[] {
-  return ids.filter((id) => !picture.exempt.has(id)).sort()
+  return ids.filter((id) => !picture.exempt.has(id))
+}
+
+/** The same members, whatever their order; names the first differences only. */
+function expectSame(found: readonly string[], wanted: readonly string[], what: string): void {
+  const extra = found.filter((each) => !wanted.includes(each))
+  const missing = wanted.filter((each) => !found.includes(each))
+  const twice = found.filter((each, at) => found.indexOf(each) !== at)
+  const differences = { extra: extra.slice(0, 5), missing: missing.slice(0, 5), twice: twice.slice(0, 5) }
+  expect(differences, `${what} (${extra.length} extra, ${missing.length} missing)`).toEqual({
+    extra: [],
+    missing: [],
+    twice: [],
+  })
 }
 
 const isFinished = (row: Row) => row['attempt_status'] === 'done' || row['attempt_status'] === 'terminal'
@@ -366,7 +429,11 @@ function checkConservation(picture: Picture): void {
     const ids = Array.from({ length: Number(made) }, (_, at) => `${id}.${at + 1}`)
     const mine = [...picture.rows].filter(([, row]) => row['message'] === id)
     if (ids.some((delivery) => picture.exempt.has(delivery))) continue
-    expect(mine.map(([delivery]) => delivery).sort(), `deliveries of ${id}`).toEqual(ids.sort())
+    expectSame(
+      mine.map(([delivery]) => delivery),
+      ids,
+      `deliveries of ${id}`,
+    )
     const places = mine.map(([, row]) => `${row['host']} ${row['session'] ?? ''}`)
     expect(new Set(places).size, `one delivery a recipient of ${id}`).toBe(places.length)
     const owed = picture.dump[`:recipients:${id}`]
@@ -400,11 +467,11 @@ function checkStreams(picture: Picture): void {
     const stream = picture.dump[`:stream:${host}`]
     const here = idsWhere(picture, (row) => row['host'] === host && inStream(row))
     const entries = stream?.type === 'stream' ? stream.value.entries : []
-    const wanted = here.map((id) => `${picture.rows.get(id)?.['entry']} ${id}`).sort()
+    const wanted = here.map((id) => `${picture.rows.get(id)?.['entry']} ${id}`)
     const found = entries
       .filter(([, fields]) => !picture.exempt.has(fields[1] ?? ''))
       .map(([entry, fields]) => `${entry} ${fields[1]}`)
-    expect(found.sort(), `the stream of ${host}`).toEqual(wanted)
+    expectSame(found, wanted, `the stream of ${host}`)
 
     const pending = stream?.type === 'stream' ? (stream.value.groups['nodes']?.pending ?? []) : []
     const exemptEntries = new Set(
@@ -414,10 +481,10 @@ function checkStreams(picture: Picture): void {
       .map((id) => picture.rows.get(id))
       .filter((row) => row?.['state'] === 'claimed' || row?.['state'] === 'mirrored')
       .map((row) => `${row?.['entry']} ${row?.['owner']}`)
-    expect(
-      pending.filter(([entry]) => !exemptEntries.has(entry)).map(([entry, consumer]) => `${entry} ${consumer}`).sort(),
-      `the pending list of ${host}`,
-    ).toEqual(taken.sort())
+    const listed = pending
+      .filter(([entry]) => !exemptEntries.has(entry))
+      .map(([entry, consumer]) => `${entry} ${consumer}`)
+    expectSame(listed, taken, `the pending list of ${host}`)
   }
 }
 
@@ -425,11 +492,17 @@ function checkLists(picture: Picture): void {
   const { dump, rows } = picture
   const hosts = new Set([...rows.values()].map((row) => row['host'] ?? ''))
   for (const host of hosts) {
-    const idle = idsWhere(picture, (row) => row['host'] === host && row['state'] === 'delivered' && !isFinished(row))
-    expect(without(picture, zset(dump, `:awaiting:${host}`)), `awaiting of ${host}`).toEqual(idle.sort())
+    const open = (row: Row) => row['host'] === host && row['state'] === 'delivered' && !isFinished(row)
+    expectSame(
+      without(picture, zset(dump, `:awaiting:${host}`)),
+      idsWhere(picture, open),
+      `awaiting of ${host}`,
+    )
   }
-  expect(without(picture, zset(dump, ':held')), 'the held queue').toEqual(
-    idsWhere(picture, (row) => row['state'] === 'held').sort(),
+  expectSame(
+    without(picture, zset(dump, ':held')),
+    idsWhere(picture, (row) => row['state'] === 'held'),
+    'the held queue',
   )
   const unknown = zset(dump, ':unknown')
   for (const member of unknown.filter((each) => each.includes('/'))) {
@@ -441,13 +514,11 @@ function checkLists(picture: Picture): void {
       'executing',
     ])
   }
-  expect(
-    without(
-      picture,
-      unknown.filter((each) => !each.includes('/')),
-    ),
+  expectSame(
+    without(picture, unknown).filter((each) => !each.includes('/')),
+    idsWhere(picture, (row) => row['state'] === 'unknown'),
     'deliveries in the unknown list',
-  ).toEqual(idsWhere(picture, (row) => row['state'] === 'unknown').sort())
+  )
 }
 
 function checkParking(picture: Picture): void {
@@ -468,7 +539,7 @@ function checkParking(picture: Picture): void {
     }
   }
   const parked = idsWhere(picture, (row) => row['state'] === 'queued' && row['parked_by'] !== undefined)
-  expect(without(picture, listed), 'the parked lanes').toEqual(parked.sort())
+  expectSame(without(picture, listed), parked, 'the parked lanes')
   const hosts = dump[':parked']
   const rung = hosts?.type === 'set' ? hosts.value : []
   expect(rung, 'hosts with something parked').toEqual([...lanesByHost.keys()].sort())
