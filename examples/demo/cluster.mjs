@@ -77,7 +77,8 @@ export async function openCluster({ keep }) {
       }
       nodes.add(started)
       void ended.then((code) => {
-        if (nodes.delete(started)) failure = `node ${started.name} ended by itself (exit ${code})`
+        if (nodes.delete(started))
+          failure = `node ${started.name} ended by itself (exit ${code})${lastError(started)}`
       })
       const joined = new Promise((resolve) => child.stdout.once('data', () => resolve(true)))
       if (
@@ -100,7 +101,8 @@ export async function openCluster({ keep }) {
       leaving.map((node) => Promise.race([node.ended(), sleep(endWithinMs, 'still there', { ref: false })])),
     )
     for (const [at, node] of leaving.entries()) {
-      if (codes[at] !== 0) throw new Error(`node ${node.name} did not leave cleanly (${codes[at]})`)
+      if (codes[at] !== 0)
+        throw new Error(`node ${node.name} did not leave cleanly (${codes[at]})${lastError(node)}`)
     }
   }
 
@@ -128,6 +130,12 @@ function configure(port) {
     (cli) => spawnSync(cli, words, { stdio: 'ignore' }).status === 0,
   )
   if (!done) throw new Error('neither redis-cli nor valkey-cli could set {hf}:config')
+}
+
+/** @param {NodeProcess} node */
+function lastError(node) {
+  const entry = node.log().findLast((each) => each['level'] === 'error')
+  return entry === undefined ? '' : `: ${entry['message']}: ${entry['error']}`
 }
 
 /** @param {string} file @returns {Record<string, unknown>[]} */

@@ -4,7 +4,8 @@
 --        then recipients, each host:<h> or session:<s>
 -- REPLY  id, replayed 0|1, recipients, made, log_id, deliveries [[id, host, session, state]...]; made < recipients:
 --        an obligation stands, hf_fan_out goes on. A replay names no deliveries: read them.
--- ERRORS STORE_UNKNOWN INVALID_ARGUMENT IDEMPOTENCY_MISMATCH PAYLOAD_TOO_LARGE TOO_MANY_RECIPIENTS NO_ROUTE RECORD_DAMAGED
+-- ERRORS STORE_UNKNOWN INVALID_ARGUMENT IDEMPOTENCY_MISMATCH PAYLOAD_TOO_LARGE TOO_MANY_RECIPIENTS NO_ROUTE
+--        MESSAGE_NOT_FOUND RECORD_DAMAGED
 -- STATES - -> queued
 do
   hf.register('hf_accept', {}, function(keys, argv)

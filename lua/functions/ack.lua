@@ -7,8 +7,8 @@
 do
   hf.register('hf_ack', { 'allow-oom' }, function(keys, argv)
     return hf.on_items(keys, argv, 'ack', 2, function(ctx, node, item)
-      local delivery, epoch = item[1], hf.integer(item[2], 'epoch')
-      return function() return hf.ack(ctx, node, hf.delivery_id(delivery), epoch) end
+      local delivery, epoch = hf.delivery_id(item[1]), hf.integer(item[2], 'epoch')
+      return function() return hf.ack(ctx, node, delivery, epoch) end
     end)
   end)
 end

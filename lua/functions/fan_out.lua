@@ -2,7 +2,7 @@
 -- KEYS   1 tag
 -- ARGV   message chunk (1 to 1000)
 -- REPLY  id, recipients, made, log_id, deliveries [[id, host, session, state]...]; complete when made = recipients
--- ERRORS STORE_UNKNOWN INVALID_ARGUMENT MESSAGE_NOT_FOUND RECORD_DAMAGED
+-- ERRORS STORE_UNKNOWN INVALID_ARGUMENT MESSAGE_NOT_FOUND NO_ROUTE RECORD_DAMAGED
 -- STATES - -> queued
 do
   hf.register('hf_fan_out', {}, function(keys, argv)

@@ -7,8 +7,8 @@
 do
   hf.register('hf_mirror', { 'allow-oom' }, function(keys, argv)
     return hf.on_items(keys, argv, 'mirror', 2, function(ctx, node, item)
-      local delivery, epoch = item[1], hf.integer(item[2], 'epoch')
-      return function() return hf.mirror(ctx, node, hf.delivery_id(delivery), epoch) end
+      local delivery, epoch = hf.delivery_id(item[1]), hf.integer(item[2], 'epoch')
+      return function() return hf.mirror(ctx, node, delivery, epoch) end
     end)
   end)
 end

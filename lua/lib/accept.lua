@@ -151,7 +151,9 @@ function hf.accept(ctx, header, payload, recipients)
 
   local id = mint_id(ctx, header, #recipients)
   store_message(ctx, id, header, payload, #recipients, inline)
-  local made = hf.make_deliveries(ctx, id, header, { unpack(recipients, 1, inline) }, 1)
+  local first = {}
+  for at = 1, inline do first[at] = recipients[at] end
+  local made = hf.make_deliveries(ctx, id, header, first, 1)
   if inline < #recipients then owe_the_rest(ctx, id, recipients, inline) end
   hf.finish(ctx)
   return {

@@ -1,5 +1,8 @@
 -- Begin: opens attempt n under a grant. This is the only place that allows execution.
 
+-- What a begin answers again when it was a begin that failed the delivery.
+local FAILED_HERE = { blocked = 'BLOCKED', expired = 'EXPIRED' }
+
 -- Which attempt, if any, was opened under this grant. Bounded by max_redrive.
 function hf.attempt_of_grant(ctx, row, grant)
   if row.attempts == 0 then return nil end
@@ -34,18 +37,21 @@ function hf.begin(ctx, node, id, epoch, grant)
   if row.state == 'held' then return hf.item_refused(id, 'HELD', row, row.held_reason) end
   local code = hf.check_owner(row, node, epoch)
   if code then return hf.item_refused(id, code, row) end
+  if row.state == 'failed' and FAILED_HERE[row.failed_code] then
+    return hf.item_refused(id, FAILED_HERE[row.failed_code], row)
+  end
   if row.state ~= 'delivered' then return hf.item_refused(id, 'WRONG_STATE', row) end
   local number = hf.attempt_of_grant(ctx, row, grant)
   if number then return repeated(row, number, id) end
   if hf.is_executing(row) then return hf.item_refused(id, 'GRANT_OPEN', row) end
   if hf.is_finished(row) then return hf.item_refused(id, 'ALREADY_SETTLED', row) end
   if row.execute_by and row.execute_by <= ctx.now then
-    hf.fail_delivery(ctx, row, 'expired', 'execute_by')
+    hf.fail_delivery(ctx, row, 'expired', 'deadline', 'execute_by')
     return hf.item_refused(id, 'EXPIRED', row, 'execute_by')
   end
   local fence = hf.fence_over(ctx, row.host, row.conversation, row.session)
   if fence and fence.kind == 'block' then
-    hf.fail_delivery(ctx, row, 'blocked', fence.field)
+    hf.fail_delivery(ctx, row, 'blocked', 'fence', fence.field)
     return hf.item_refused(id, 'BLOCKED', row, fence.field)
   end
   if fence then return hf.item_refused(id, 'PAUSED', row, fence.field) end

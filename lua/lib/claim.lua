@@ -87,12 +87,15 @@ function hf.offer(ctx, claim, row)
   local lane = hf.lane_name(row.conversation, row.session)
   local fence = hf.fence_over(ctx, row.host, row.conversation, row.session)
   if row.deliver_by and row.deliver_by <= ctx.now then
-    hf.fail_delivery(ctx, row, 'expired', 'deliver_by')
+    hf.fail_delivery(ctx, row, 'expired', 'deadline', 'deliver_by')
   elseif fence and fence.kind == 'block' then
-    hf.fail_delivery(ctx, row, 'blocked', fence.field)
+    hf.fail_delivery(ctx, row, 'blocked', 'fence', fence.field)
   elseif fence then
     hf.park(ctx, claim, row, lane, fence.field)
-    if fence.expires_at then hf.look_again_at(claim, fence.expires_at) end
+    if fence.expires_at then
+      hf.look_again_at(claim, fence.expires_at)
+      claim.parked_until = math.min(claim.parked_until or fence.expires_at, fence.expires_at)
+    end
   elseif hf.lane_is_parked(ctx, claim, lane) then
     hf.park(ctx, claim, row, lane, 'lane')
   elseif not header_of(ctx, claim, row.message) then

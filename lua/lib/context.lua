@@ -29,7 +29,7 @@ local function check_tag(keys)
   return tag
 end
 
--- Opens a call on an existing record: refuses STORE_UNKNOWN where there is none.
+-- Opens a call on an existing record: refuses STORE_UNKNOWN where there is none, or one of another layout.
 function hf.open(keys)
   local tag = check_tag(keys)
   local identity = redis.call('HMGET', hf.key.identity(tag), 'store_id', 'schema', 'generation')
@@ -37,7 +37,7 @@ function hf.open(keys)
     hf.refuse('STORE_UNKNOWN', 'there is no record under ' .. tag .. '; holdfast init makes one')
   end
   if identity[2] ~= SCHEMA then
-    hf.refuse('SCHEMA_UNSUPPORTED', 'the record has schema ' .. tostring(identity[2]) .. ', these functions know ' .. SCHEMA)
+    hf.refuse('STORE_UNKNOWN', 'the record under ' .. tag .. ' has schema ' .. tostring(identity[2]) .. ', these functions know ' .. SCHEMA)
   end
   return {
     tag = tag,

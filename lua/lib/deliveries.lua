@@ -3,6 +3,7 @@
 local ROW = {
   'message', 'host', 'session', 'conversation', 'state', 'epoch', 'owner', 'incarnation', 'entry', 'attempts',
   'attempt_status', 'takeovers', 'deliver_by', 'execute_by', 'parked_by', 'held_reason',
+  'failed_code',
 }
 
 -- The fields of a row that decide, or nil when there is no such row.
@@ -67,8 +68,10 @@ end
 -- To the held queue, with the reason kept.
 function hf.hold_delivery(ctx, row, reason, actor)
   hf.unlist(ctx, row)
+  local epoch = hf.next_epoch(ctx, row.epoch)
   hf.write_delivery(ctx, row, 'held', 'held_at', ctx.now, 'held_reason', reason, 'held_by', actor,
-    'epoch', hf.next_epoch(ctx, row.epoch))
+    'epoch', epoch)
+  row.epoch, row.owner, row.incarnation = epoch, nil, nil
   redis.call('HDEL', hf.key.delivery(ctx.tag, row.id), 'owner', 'incarnation', 'parked_at', 'parked_by')
   redis.call('ZADD', hf.key.held(ctx.tag), ctx.now, row.id)
 end
@@ -78,6 +81,7 @@ function hf.fail_delivery(ctx, row, code, actor, detail)
   hf.unlist(ctx, row)
   hf.write_delivery(ctx, row, 'failed', 'failed_at', ctx.now, 'failed_code', code, 'failed_by', actor,
     'failed_detail', detail or '')
+  redis.call('HDEL', hf.key.delivery(ctx.tag, row.id), 'parked_at', 'parked_by')
   hf.settle_on_message(ctx, row)
 end
 
@@ -85,8 +89,10 @@ end
 function hf.requeue_delivery(ctx, row, actor, reason)
   hf.unlist(ctx, row)
   local entry = redis.call('XADD', hf.key.stream(ctx.tag, row.host), '*', 'delivery', row.id)
+  local epoch = hf.next_epoch(ctx, row.epoch)
   hf.write_delivery(ctx, row, 'queued', 'entry', entry, 'requeued_at', ctx.now, 'requeued_by', actor,
-    'requeued_reason', reason, 'epoch', hf.next_epoch(ctx, row.epoch))
+    'requeued_reason', reason, 'epoch', epoch)
+  row.epoch, row.owner, row.incarnation = epoch, nil, nil
   redis.call('HDEL', hf.key.delivery(ctx.tag, row.id), 'owner', 'incarnation', 'held_reason', 'parked_at', 'parked_by')
 end
 
@@ -107,9 +113,9 @@ end
 function hf.item_refused(id, code, row, detail)
   local item = { 'id', id, 'ok', 0, 'code', code }
   if row then
-    item[6], item[7] = 'epoch', row.epoch
-    item[8], item[9] = 'state', row.state
-    item[10], item[11] = 'owner', row.owner or ''
+    item[7], item[8] = 'epoch', row.epoch
+    item[9], item[10] = 'state', row.state
+    item[11], item[12] = 'owner', row.owner or ''
   end
   if detail then
     item[#item + 1] = 'detail'

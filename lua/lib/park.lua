@@ -35,6 +35,10 @@ function hf.finish_parking(ctx, claim)
     redis.call('ZADD', hf.key.parked(ctx.tag, host), 'NX', ctx.now, lane)
     redis.call('SADD', hf.key.parked_hosts(ctx.tag), host)
   end
+  local look_at = claim.parked_until and tonumber(redis.call('HGET', hf.key.host(ctx.tag, host), 'parked_look_at'))
+  if look_at and claim.parked_until < look_at then
+    redis.call('HSET', hf.key.host(ctx.tag, host), 'parked_look_at', claim.parked_until)
+  end
 end
 
 local function next_of_lane(ctx, claim, lane)
@@ -52,7 +56,13 @@ end
 
 local function unpark(ctx, claim, row)
   local stream = hf.key.stream(ctx.tag, claim.node.host)
-  local taken = redis.call('XCLAIM', stream, 'nodes', claim.node.id, 0, row.entry, 'FORCE', 'JUSTID')
+  local take = { 'XCLAIM', stream, 'nodes', claim.node.id, 0, row.entry, 'FORCE', 'JUSTID' }
+  local taken = redis.pcall(unpack(take))
+  if taken.err then
+    if not string.find(taken.err, 'NOGROUP', 1, true) then error(taken) end
+    hf.make_group(ctx, claim.node.host)
+    taken = redis.call(unpack(take))
+  end
   if #taken == 0 then
     hf.requeue_delivery(ctx, row, 'claim', 'its stream entry was gone')
     return
@@ -67,9 +77,9 @@ local function serve_lane(ctx, claim, lane, fence)
   local row = next_of_lane(ctx, claim, lane)
   while row do
     if fence then
-      hf.fail_delivery(ctx, row, 'blocked', fence.field)
+      hf.fail_delivery(ctx, row, 'blocked', 'fence', fence.field)
     elseif row.deliver_by and row.deliver_by <= ctx.now then
-      hf.fail_delivery(ctx, row, 'expired', 'deliver_by')
+      hf.fail_delivery(ctx, row, 'expired', 'deadline', 'deliver_by')
     elseif hf.has_room(ctx, claim, row) then
       unpark(ctx, claim, row)
     else
@@ -121,9 +131,10 @@ function hf.serve_parked(ctx, claim)
   if cursor == '0' then look_at = ctx.now + LOOK_EVERY_MS else bell = pass[2] or bell end
   local slice = redis.call('ZSCAN', hf.key.parked(ctx.tag, claim.node.host), cursor, 'COUNT', LANES_A_LOOK)
   claim.looked = 0
-  if look_at_lanes(ctx, claim, slice[2]) then cursor = slice[1] end
-  local unfinished = cursor ~= '0' or claim.full
+  local ended = look_at_lanes(ctx, claim, slice[2])
+  if ended then cursor = slice[1] end
+  local unfinished = cursor ~= '0' or not ended
   if claim.next_at and claim.next_at < look_at then look_at = claim.next_at end
   if unfinished then claim.more = true else hf.look_again_at(claim, look_at) end
-  redis.call('HSET', host_key, 'parked_cursor', cursor, 'parked_bell', claim.full and '' or bell, 'parked_look_at', look_at)
+  redis.call('HSET', host_key, 'parked_cursor', cursor, 'parked_bell', ended and bell or '', 'parked_look_at', look_at)
 end

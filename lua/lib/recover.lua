@@ -157,7 +157,7 @@ local function serve_strangers(ctx, claim)
   local consumers = redis.pcall('XINFO', 'CONSUMERS', stream, 'nodes')
   if consumers.err then return true end
   for _, consumer in ipairs(consumers) do
-    local name, pending = consumer[2], consumer[6]
+    local name, pending = consumer[2], consumer[4]
     if pending > 0 and name ~= claim.node.id and redis.call('EXISTS', hf.key.node(ctx.tag, claim.node.host, name)) == 0 then
       local _, ended = walk_pending(ctx, claim, name, nil, 'takeover', false)
       if not ended then return false end

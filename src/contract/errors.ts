@@ -29,20 +29,10 @@ const catalogue = {
     cause: 'the server runs a newer function library than this process brings',
     next: 'upgrade this process',
   },
-  ALREADY_INITIALISED: {
-    status: 409,
-    cause: 'the record of this hub exists',
-    next: 'nothing to do; use --after-loss only when data was lost',
-  },
   NOTHING_LOST: {
     status: 409,
     cause: '--after-loss was asked for, but the record is there',
     next: 'leave it alone',
-  },
-  SCHEMA_UNSUPPORTED: {
-    status: 503,
-    cause: 'the record was written by another layout version',
-    next: 'use the release that wrote it, or upgrade',
   },
 
   RECORD_DAMAGED: {
@@ -164,11 +154,6 @@ const catalogue = {
     status: 409,
     cause: 'the attempt has an outcome; a late report never overwrites it',
     next: 'nothing; the report is kept as evidence',
-  },
-  MAX_REDRIVE: {
-    status: 409,
-    cause: 'max_redrive attempts ended as not_sent: it is held (redrive_exhausted)',
-    next: 'an operator releases or rejects it',
   },
   HELD: {
     status: 409,

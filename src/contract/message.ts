@@ -14,6 +14,7 @@ export type Recipient = z.infer<typeof recipientSchema>
 export const timeSchema = z
   .union([z.int().nonnegative(), z.date(), z.iso.datetime({ offset: true })])
   .transform((value) => (typeof value === 'number' ? value : new Date(value).getTime()))
+  .refine((value) => Number.isSafeInteger(value) && value >= 0, 'a time from 1970 on')
 
 /** What `accept` takes. The payload is opaque: it reaches the executor byte for byte. */
 export const messageSchema = z.strictObject({

@@ -1,5 +1,5 @@
 import { HoldfastError } from '../contract/errors.js'
-import { hostId } from '../contract/ids.js'
+import { hostId, isHostId, isId } from '../contract/ids.js'
 import type { DeliveryState } from '../contract/states.js'
 import { group, type Keys } from '../record/keys.js'
 import type { Reader } from '../record/reader.js'
@@ -57,7 +57,7 @@ export interface FenceView {
 }
 
 const entriesAtOnce = 200
-const knownFence = /^(pause|hold|block):(hub|host:[a-z0-9._-]+|(conversation|session):[\x20-\x7e]+)$/
+const fencePattern = /^(?:pause|hold|block):(?:hub|(host|conversation|session):(.+))$/
 
 /** Hosts in order of name. */
 export async function listHosts(reader: Reader, keys: Keys): Promise<string[]> {
@@ -65,8 +65,10 @@ export async function listHosts(reader: Reader, keys: Keys): Promise<string[]> {
 }
 
 /**
- * One page of live deliveries: by host, then by state (queued, claimed and mirrored in stream order, then
- * delivered, held, unknown).
+ * One page of live deliveries: queued, claimed and mirrored ones by host in stream order, then delivered
+ * ones by host, then the held queue, then those whose copy was in doubt. What stays where it is while the
+ * pages are read is shown once.
+ * @throws INVALID_ARGUMENT for a cursor that is none of ours
  */
 export async function listDeliveries(
   reader: Reader,
@@ -74,22 +76,21 @@ export async function listDeliveries(
   filter: DeliveryFilter,
 ): Promise<DeliveryPage> {
   const limit = Math.min(Math.max(filter.limit ?? 100, 1), 1000)
-  const hosts = filter.host === undefined ? await listHosts(reader, keys) : [hostId(filter.host)]
-  const places = hosts.flatMap((host) => sourcesOf(filter.state).map((source) => ({ host, source })))
-  let { place, after } = readCursor(filter.cursor)
+  const start = readCursor(filter.cursor)
   const found: DeliveryView[] = []
-  for (; place < places.length; place += 1, after = '') {
-    const at = places[place]
-    if (at === undefined) break
+  for (const place of await placesFrom(reader, keys, filter, start)) {
+    let position = samePlace(place, start) ? start.position : ''
     for (;;) {
-      const page = await readSource(reader, keys, at.source, at.host, after)
-      const views = await readDeliveries(reader, keys, page.ids)
-      for (const [index, id] of page.ids.entries()) {
-        const view = views.find((each) => each.id === id)
-        after = page.positions[index] ?? after
-        if (view === undefined || view.host !== at.host || !belongs(view, at.source, filter.state)) continue
+      const page = await readPlace(reader, keys, place, position)
+      const views = new Map((await readDeliveries(reader, keys, idsOf(page))).map((view) => [view.id, view]))
+      for (const entry of page.entries) {
+        position = entry.position
+        const view = views.get(entry.id)
+        if (view === undefined || !isWanted(view, place, filter)) continue
         found.push(view)
-        if (found.length >= limit) return { deliveries: found, cursor: `${place} ${after}` }
+        if (found.length >= limit) {
+          return { deliveries: found, cursor: `${place.source} ${place.host ?? '*'} ${position}` }
+        }
       }
       if (page.end) break
     }
@@ -99,10 +100,45 @@ export async function listDeliveries(
 
 type Source = 'stream' | 'awaiting' | 'held' | 'unknown'
 
-function sourcesOf(state: LiveState | undefined): Source[] {
+/** Where deliveries are listed: a host's stream or awaiting set, or one of the hub's own lists. */
+interface Place {
+  readonly source: Source
+  readonly host: string | undefined
+}
+
+interface Cursor extends Place {
+  readonly position: string
+}
+
+const sources: readonly Source[] = ['stream', 'awaiting', 'held', 'unknown']
+const beginning: Cursor = { source: 'stream', host: '', position: '' }
+
+/** The places that the filter wants, from the cursor's on; they are ordered by name, so new hosts move nothing. */
+async function placesFrom(
+  reader: Reader,
+  keys: Keys,
+  filter: DeliveryFilter,
+  start: Cursor,
+): Promise<Place[]> {
+  const hosts = filter.host === undefined ? await listHosts(reader, keys) : [hostId(filter.host)]
+  const places = sourcesOf(filter.state).flatMap((source): Place[] => {
+    const perHost = source === 'stream' || source === 'awaiting'
+    return perHost ? hosts.map((host) => ({ source, host })) : [{ source, host: undefined }]
+  })
+  return places.filter((place) => {
+    const order = sources.indexOf(place.source) - sources.indexOf(start.source)
+    return order > 0 || (order === 0 && (place.host ?? '') >= (start.host ?? ''))
+  })
+}
+
+function samePlace(place: Place, cursor: Cursor): boolean {
+  return place.source === cursor.source && place.host === cursor.host
+}
+
+function sourcesOf(state: LiveState | undefined): readonly Source[] {
   switch (state) {
     case undefined:
-      return ['stream', 'awaiting', 'held', 'unknown']
+      return sources
     case 'queued':
     case 'claimed':
     case 'mirrored':
@@ -116,51 +152,83 @@ function sourcesOf(state: LiveState | undefined): Source[] {
 
 const streamStates: readonly string[] = ['queued', 'claimed', 'mirrored']
 
-function belongs(view: DeliveryView, source: Source, state: LiveState | undefined): boolean {
-  if (state !== undefined) return view.state === state
-  if (source === 'stream') return streamStates.includes(view.state)
-  return view.state === (source === 'awaiting' ? 'delivered' : source)
+function isWanted(view: DeliveryView, place: Place, filter: DeliveryFilter): boolean {
+  const host = place.host ?? filter.host
+  if (host !== undefined && view.host !== host) return false
+  if (filter.state !== undefined) return view.state === filter.state
+  if (place.source === 'stream') return streamStates.includes(view.state)
+  return view.state === (place.source === 'awaiting' ? 'delivered' : place.source)
 }
 
-function readCursor(cursor: string | undefined): { place: number; after: string } {
-  if (cursor === undefined) return { place: 0, after: '' }
-  const found = /^(\d+) ([\w.:/-]*)$/.exec(cursor)
+const cursorPattern =
+  /^(stream|awaiting) ([a-z0-9._-]+) (\d+-\d+|\d+ [\d.-]+)$|^(held|unknown) \* (\d+ [\d./-]+)$/
+
+function readCursor(cursor: string | undefined): Cursor {
+  if (cursor === undefined) return beginning
+  const found = cursorPattern.exec(cursor)
   if (found === null) {
     throw new HoldfastError('INVALID_ARGUMENT', `cursor ${JSON.stringify(cursor)} is none of ours`)
   }
-  return { place: Number(found[1]), after: found[2] ?? '' }
+  const [, perHost, host, position, own, ownPosition] = found
+  return {
+    source: (perHost ?? own) as Source,
+    host,
+    position: position ?? ownPosition ?? '',
+  }
 }
 
-interface SourcePage {
-  readonly ids: string[]
-  readonly positions: string[]
+interface PlacePage {
+  readonly entries: readonly { readonly id: string; readonly position: string }[]
   readonly end: boolean
 }
 
-async function readSource(
-  reader: Reader,
-  keys: Keys,
-  source: Source,
-  host: string,
-  after: string,
-): Promise<SourcePage> {
-  if (source === 'stream') {
+function idsOf(page: PlacePage): string[] {
+  return page.entries.map((entry) => entry.id)
+}
+
+async function readPlace(reader: Reader, keys: Keys, place: Place, after: string): Promise<PlacePage> {
+  if (place.source === 'stream') {
     const from = after === '' ? '-' : `(${after}`
-    const reply = await reader.one(['XRANGE', keys.stream(host), from, '+', 'COUNT', entriesAtOnce])
-    const entries = entriesOf(reply)
+    const stream = keys.stream(place.host ?? '')
+    const entries = entriesOf(await reader.one(['XRANGE', stream, from, '+', 'COUNT', entriesAtOnce]))
     return {
-      ids: entries.map((entry) => entry.delivery),
-      positions: entries.map((entry) => entry.id),
+      entries: entries.map((entry) => ({ id: entry.delivery, position: entry.id })),
       end: entries.length < entriesAtOnce,
     }
   }
-  const key = source === 'awaiting' ? keys.awaiting(host) : keys[source]
-  const first = after === '' ? 0 : Number(after)
-  const members = await reader.strings(['ZRANGE', key, first, first + entriesAtOnce - 1])
-  return {
-    ids: members.map((member) => member.split('/')[0] ?? member),
-    positions: members.map((_, index) => String(first + index + 1)),
-    end: members.length < entriesAtOnce,
+  const key = place.source === 'awaiting' ? keys.awaiting(place.host ?? '') : keys[place.source]
+  return readSortedSet(reader, key, after)
+}
+
+/** Members after `<score> <member>`: ranks would shift under the reader, and many may share a score. */
+async function readSortedSet(reader: Reader, key: string, after: string): Promise<PlacePage> {
+  const [score, last] = after.split(' ')
+  for (let offset = 0; ; offset += entriesAtOnce) {
+    const command = [
+      'ZRANGEBYSCORE',
+      key,
+      score || '-inf',
+      '+inf',
+      'WITHSCORES',
+      'LIMIT',
+      offset,
+      entriesAtOnce,
+    ]
+    const reply = await reader.strings(command)
+    const members = Array.from({ length: reply.length / 2 }, (_, at) => ({
+      member: reply[2 * at] ?? '',
+      score: reply[2 * at + 1] ?? '',
+    }))
+    const fresh = members.filter((each) => each.score !== score || each.member > (last ?? ''))
+    const end = members.length < entriesAtOnce
+    if (fresh.length === 0 && !end) continue
+    return {
+      entries: fresh.map((each) => ({
+        id: each.member.split('/')[0] ?? each.member,
+        position: `${each.score} ${each.member}`,
+      })),
+      end,
+    }
   }
 }
 
@@ -183,7 +251,7 @@ export async function listPending(reader: Reader, keys: Keys, host?: string): Pr
 async function pendingOf(reader: Reader, keys: Keys, host: string): Promise<PendingEntry[]> {
   const stream = keys.stream(host)
   const found: PendingEntry[] = []
-  if ((await reader.one(['EXISTS', stream])) !== 1) return found
+  if (!(await hasGroup(reader, stream))) return found
   for (let from = '-'; ; ) {
     const rows = (await reader.one(['XPENDING', stream, group, from, '+', entriesAtOnce])) as [
       string,
@@ -217,6 +285,12 @@ async function pendingOf(reader: Reader, keys: Keys, host: string): Promise<Pend
   }
 }
 
+async function hasGroup(reader: Reader, stream: string): Promise<boolean> {
+  if ((await reader.one(['EXISTS', stream])) !== 1) return false
+  const groups = (await reader.one(['XINFO', 'GROUPS', stream])) as string[][]
+  return groups.some((fields) => fields[1] === group)
+}
+
 /** The unknown list, oldest first. */
 export async function listUnknown(reader: Reader, keys: Keys): Promise<UnknownEntry[]> {
   const members = await reader.strings(['ZRANGE', keys.unknown, 0, -1, 'WITHSCORES'])
@@ -246,7 +320,14 @@ export async function listFences(reader: Reader, keys: Keys): Promise<FenceView[
   const fields = await reader.hash(keys.fences)
   return [...fields]
     .sort()
-    .map(([fence, text]) => ({ fence, known: knownFence.test(fence), ...fenceText(text) }))
+    .map(([fence, text]) => ({ fence, known: isKnownFence(fence), ...fenceText(text) }))
+}
+
+function isKnownFence(field: string): boolean {
+  const found = fencePattern.exec(field)
+  if (found === null) return false
+  const [, dimension, name] = found
+  return name === undefined || (dimension === 'host' ? isHostId(name) : isId(name))
 }
 
 /** What the text of a fence says: JSON by the functions, anything else is a reason by itself. */

@@ -165,10 +165,17 @@ function hubOn(store: Store, keys: Keys, options: HubOptions): Hub {
       const message = prepareMessage(input)
       const reply = await untilAnswered(deadlineMs, () => accept(functions, message, onPoint))
       const made = await completeFanOut(functions, reply, onPoint)
-      if (!reply.replayed)
+      // Another hub may have made some of them: then the record alone knows them all.
+      if (!reply.replayed && made.deliveries.length === made.made) {
         return { id: reply.id, deliveries: made.deliveries, fanOut: made.fanOut, replayed: false }
+      }
       const view = await untilAnswered(deadlineMs, () => readMessage(reader, keys, reply.id))
-      return { id: reply.id, deliveries: view.deliveries.map(briefOf), fanOut: view.fanOut, replayed: true }
+      return {
+        id: reply.id,
+        deliveries: view.deliveries.map(briefOf),
+        fanOut: view.fanOut,
+        replayed: reply.replayed,
+      }
     },
     repair,
     message: (id) => readMessage(reader, keys, id),
@@ -215,7 +222,7 @@ async function completeFanOut(
   functions: Functions,
   reply: FanOutReply,
   onPoint: OnPoint | undefined,
-): Promise<{ deliveries: FanOutReply['deliveries']; fanOut: 'complete' | 'pending' }> {
+): Promise<{ deliveries: FanOutReply['deliveries']; made: number; fanOut: 'complete' | 'pending' }> {
   const deliveries = [...reply.deliveries]
   let { made } = reply
   while (made < reply.recipients) {
@@ -224,11 +231,11 @@ async function completeFanOut(
       deliveries.push(...chunk.deliveries)
       made = chunk.made
     } catch (error) {
-      if (isHoldfastError(error)) return { deliveries, fanOut: 'pending' }
+      if (isHoldfastError(error)) return { deliveries, made, fanOut: 'pending' }
       throw error
     }
   }
-  return { deliveries, fanOut: 'complete' }
+  return { deliveries, made, fanOut: 'complete' }
 }
 
 function fanOut(functions: Functions, id: string, onPoint: OnPoint | undefined): Promise<FanOutReply> {
@@ -274,8 +281,8 @@ async function repairOne(
     }
     return deliveries
   } catch (error) {
-    if (isHoldfastError(error, 'RECORD_DAMAGED', 'MESSAGE_NOT_FOUND', 'NO_ROUTE')) return undefined
-    throw error
+    if (isHoldfastError(error, 'STORE_UNAVAILABLE', 'DEADLINE_EXCEEDED', 'STORE_UNKNOWN')) throw error
+    return undefined
   }
 }
 

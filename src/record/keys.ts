@@ -19,6 +19,8 @@ export interface Keys {
   readonly log: string
   readonly liveness: string
   readonly parkedHosts: string
+  /** Messages settled on a day, counted from 1970. */
+  settled(day: number): string
   stream(host: string): string
   bell(host: string): string
   awaiting(host: string): string
@@ -73,6 +75,7 @@ export function keysOf(hub: string): Keys {
     log: `${tag}:log`,
     liveness: `${tag}:liveness`,
     parkedHosts: `${tag}:parked`,
+    settled: (day) => `${tag}:settled:${day}`,
     stream: (host) => `${tag}:stream:${host}`,
     bell: (host) => `${tag}:bell:${host}`,
     awaiting: (host) => `${tag}:awaiting:${host}`,

@@ -128,7 +128,8 @@ async function killNode(point: NodePoint | 'handler', expected: NodeEndState): P
     const left = await until(
       async () => {
         const view = await hub.delivery(first)
-        return view.state === expected.left && view.attempts[0]?.status === attemptAfter[point] && view
+        const reached = view.state === expected.left && view.attempts[0]?.status === attemptAfter[point]
+        return reached ? view : undefined
       },
       { what: `the killed process leaving ${expected.left} ${attemptAfter[point] ?? 'without attempt'}` },
     )

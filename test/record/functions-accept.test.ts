@@ -129,7 +129,7 @@ describe('without a record', () => {
   it.each(Object.keys(verbs))('%s changes nothing on a record of another layout', async (verb) => {
     await record.accept()
     await record.send('HSET', record.keys.identity, 'schema', '99')
-    await record.refused('SCHEMA_UNSUPPORTED', () => verbs[verb]?.(record) ?? Promise.resolve())
+    await record.refused('STORE_UNKNOWN', () => verbs[verb]?.(record) ?? Promise.resolve())
   })
 })
 

@@ -24,14 +24,15 @@ afterEach(async () => {
 const beat = { lastLogId: '0-0', progressAgeMs: 0, blockingMs: 0 }
 const briefOf = ({ id, how, state, epoch }: ClaimedDelivery) => `${id} ${how} ${state} ${epoch}`
 
-/** One of each: claimed, mirrored, delivered and idle, delivered and begun. */
+/** One of each, in the order of their lane: delivered and begun, delivered and idle, mirrored, claimed. */
 async function mixture() {
   const ids = await record.acceptMany(4)
   const claimed = await record.claimAll(node)
-  await record.functions.mirror(node, claimed.slice(1))
-  await record.functions.ack(node, claimed.slice(2))
-  const open = await record.begin(node, claimed[3] ?? { id: '', epoch: 0 })
-  return { ids, claimed, open }
+  await record.functions.mirror(node, claimed.slice(0, 3))
+  await record.functions.ack(node, claimed.slice(0, 2))
+  const [begun = { id: '', epoch: 0 }, idle = begun, mirrored = begun, fresh = begun] = claimed
+  const open = await record.begin(node, begun)
+  return { ids, idle, mirrored, fresh, open }
 }
 
 /** Beats and claims until this many deliveries have come; every answer in order. */
@@ -60,12 +61,12 @@ describe('resume under a new incarnation', () => {
       if (reply.deliveries.length > 0) answers.push([...reply.deliveries])
     }
     expect(answers.map((each) => each.map(briefOf))).toEqual([
-      [`${ids[0]} resume claimed 2`],
-      [`${ids[1]} resume mirrored 2`],
-      [`${ids[2]} resume delivered 2`],
+      [`${ids[1]} resume delivered 2`],
+      [`${ids[2]} resume mirrored 2`],
+      [`${ids[3]} resume claimed 2`],
     ])
-    expect(answers[2]?.[0]?.payload.length).toBeGreaterThan(0)
-    expect((await record.fields(ids[0] ?? ''))['takeovers']).toBe('1')
+    expect(answers[0]?.[0]?.payload.length).toBeGreaterThan(0)
+    expect((await record.fields(ids[1] ?? ''))['takeovers']).toBe('1')
     expect(await record.send('ZRANGE', record.keys.unknown, 0, -1)).toEqual([open.attempt])
     expect(await record.fields(open.id)).toMatchObject({
       attempt_1_unknown_reason: 'superseded',
@@ -76,17 +77,14 @@ describe('resume under a new incarnation', () => {
   })
 
   it('refuses the earlier process in every step, changing nothing', async () => {
-    const { claimed } = await mixture()
+    const { fresh, mirrored, idle } = await mixture()
     const later = await record.join('a', 'n1', 2)
     await record.claimAll(later)
-    await record.refused('SUPERSEDED', () => record.functions.mirror(node, claimed.slice(0, 1)))
-    await record.refused('SUPERSEDED', () => record.functions.ack(node, claimed.slice(1, 2)))
+    await record.refused('SUPERSEDED', () => record.functions.mirror(node, [fresh]))
+    await record.refused('SUPERSEDED', () => record.functions.ack(node, [mirrored]))
     await record.refused('SUPERSEDED', () => record.functions.heartbeat(node, beat))
-    await record.refused('SUPERSEDED', () =>
-      record.functions.begin(node, [{ ...(claimed[2] ?? { id: '', epoch: 0 }), grant: 'late' }]),
-    )
-    const old = { id: claimed[0]?.id ?? '', epoch: 1 }
-    await record.itemRefused('STALE_EPOCH', () => record.functions.mirror(later, [old]))
+    await record.refused('SUPERSEDED', () => record.functions.begin(node, [{ ...idle, grant: 'late' }]))
+    await record.itemRefused('STALE_EPOCH', () => record.functions.mirror(later, [fresh]))
   })
 
   it('is not counted after a clean leave, and comes in one answer', async () => {
@@ -94,8 +92,8 @@ describe('resume under a new incarnation', () => {
     await record.functions.leave(node)
     const later = await record.join('a', 'n1', 2)
     const reply = await record.claim(later)
-    expect(reply.deliveries.map(({ id }) => id)).toEqual(ids.slice(0, 3))
-    expect((await record.fields(ids[0] ?? ''))['takeovers']).toBe('0')
+    expect(reply.deliveries.map(({ id }) => id)).toEqual(ids.slice(1))
+    expect((await record.fields(ids[1] ?? ''))['takeovers']).toBe('0')
   })
 
   it('goes through more than one look of the pending list and of what awaits', async () => {
@@ -182,12 +180,12 @@ describe('takeover by another node of the host', () => {
     const other = await record.join('a', 'n2')
     expect((await record.claim(other)).deliveries).toEqual([])
     const answers = await claimUntil(other, 3)
-    expect(answers.map((each) => each.map(briefOf))).toEqual([
-      [`${ids[0]} takeover claimed 2`],
-      [`${ids[1]} takeover mirrored 2`],
-      [`${ids[2]} takeover delivered 2`],
+    expect(answers.map((each) => each.map(briefOf)).toSorted()).toEqual([
+      [`${ids[1]} takeover delivered 2`],
+      [`${ids[2]} takeover mirrored 2`],
+      [`${ids[3]} takeover claimed 2`],
     ])
-    expect(await record.fields(ids[0] ?? '')).toMatchObject({
+    expect(await record.fields(ids[1] ?? '')).toMatchObject({
       owner: 'n2',
       takeovers: '1',
       taken_from: 'n1#1',
@@ -197,16 +195,14 @@ describe('takeover by another node of the host', () => {
   })
 
   it('refuses the former owner when it wakes, step by step, and takes its own report', async () => {
-    const { claimed, open } = await mixture()
+    const { fresh, mirrored, idle, open } = await mixture()
     const other = await record.join('a', 'n2')
     await claimUntil(other, 3)
     const { functions } = record
     await functions.heartbeat(node, beat)
-    await record.itemRefused('STALE_EPOCH', () => functions.mirror(node, claimed.slice(0, 1)))
-    await record.itemRefused('STALE_EPOCH', () => functions.ack(node, claimed.slice(1, 2)))
-    await record.itemRefused('STALE_EPOCH', () =>
-      functions.begin(node, [{ ...(claimed[2] ?? { id: '', epoch: 0 }), grant: 'late' }]),
-    )
+    await record.itemRefused('STALE_EPOCH', () => functions.mirror(node, [fresh]))
+    await record.itemRefused('STALE_EPOCH', () => functions.ack(node, [mirrored]))
+    await record.itemRefused('STALE_EPOCH', () => functions.begin(node, [{ ...idle, grant: 'late' }]))
     const outcome = { kind: 'result', result: '1' } as const
     const reports = [{ id: open.attempt, grant: open.grant, key: 'k', outcome }]
     expect(await functions.report(node, reports)).toEqual([expect.objectContaining({ ok: true })])
@@ -248,12 +244,12 @@ describe('takeover by another node of the host', () => {
     const { ids, open } = await mixture()
     await record.functions.leave(node)
     const reply = await record.claim(other)
-    expect(reply.deliveries.map(briefOf)).toEqual([
-      `${ids[0]} takeover claimed 2`,
-      `${ids[1]} takeover mirrored 2`,
-      `${ids[2]} takeover delivered 2`,
+    expect(reply.deliveries.map(briefOf).toSorted()).toEqual([
+      `${ids[1]} takeover delivered 2`,
+      `${ids[2]} takeover mirrored 2`,
+      `${ids[3]} takeover claimed 2`,
     ])
-    expect(await record.fields(ids[0] ?? '')).toMatchObject({ takeovers: '0', owner: 'n2' })
+    expect(await record.fields(ids[1] ?? '')).toMatchObject({ takeovers: '0', owner: 'n2' })
     expect(await record.fields(open.id)).toMatchObject({ attempt_1_unknown_reason: 'left' })
   })
 

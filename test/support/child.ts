@@ -89,11 +89,13 @@ function start(script: string, options: object): Child {
   const child = spawn(process.execPath, [path, JSON.stringify(options)], { stdio: 'pipe' })
   const lines: Line[] = []
   let errors = ''
+  let over = false
   running.add(child)
   const ended = new Promise<NodeJS.Signals | number | null>((resolve) => {
     // `close` comes when its output has been read to the end.
     child.once('close', (code, signal) => {
       running.delete(child)
+      over = true
       resolve(signal ?? code)
     })
   })
@@ -107,14 +109,16 @@ function start(script: string, options: object): Child {
   return {
     pid: child.pid,
     lines,
-    line: (member, value) =>
-      until(
-        () => {
-          if (errors !== '') throw new Error(errors)
-          return lines.find((line) => member in line && (value === undefined || line[member] === value))
-        },
-        { timeoutMs: 30_000, what: `${script} saying ${member} ${value ?? ''}` },
-      ),
+    line: async (member, value) => {
+      const wanted = (line: Line) => member in line && (value === undefined || line[member] === value)
+      const what = `${script} saying ${member} ${value ?? ''}`
+      const line = await until(() => lines.find(wanted) ?? (over ? { over } : undefined), {
+        timeoutMs: 30_000,
+        what,
+      })
+      if ('over' in line) throw new Error(`${what}: it ended instead. ${errors}`)
+      return line
+    },
     send: (text) => void child.stdin.write(`${text}\n`),
     signal: (signal) => void child.kill(signal),
     ended,

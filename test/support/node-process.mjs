@@ -51,9 +51,10 @@ async function execute(attempt) {
   return { bytes: attempt.payload.length }
 }
 
-const level =
-  (/** @type {string} */ name) => (/** @type {object} */ particulars, /** @type {string} */ log) =>
-    say({ level: name, log, ...particulars })
+/** @param {string} level */
+function logger(level) {
+  return (/** @type {object} */ particulars, /** @type {string} */ log) => say({ level, log, ...particulars })
+}
 
 const { redis, hub, host, node: name, mirror, concurrency, buffer } = options
 const node = createNode({
@@ -65,7 +66,7 @@ const node = createNode({
   concurrency,
   buffer,
   onPoint,
-  log: { debug: level('debug'), info: level('info'), warn: level('warn'), error: level('error') },
+  log: { debug: logger('debug'), info: logger('info'), warn: logger('warn'), error: logger('error') },
   ...(options.exec === undefined ? { execute } : { executor: commandExecutor({ command: options.exec }) }),
 })
 

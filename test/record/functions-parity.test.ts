@@ -1,0 +1,186 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { errorCatalogue, isErrorCode } from '../../src/contract/errors.js'
+import { type OpenRecord, openRecord } from '../support/record.js'
+import { startTestServer, type TestServer } from '../support/server.js'
+
+// The Lua library, its typed callers and the error catalogue say the same.
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const read = (path: string) => readFileSync(join(root, path), 'utf8')
+
+function sources(folder: string, ending: string): { path: string; text: string }[] {
+  return readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith(ending))
+    .sort()
+    .map((name) => ({ path: `${folder}/${name}`, text: read(`${folder}/${name}`) }))
+}
+
+const lua = sources('lua', '.lua')
+const verbs = lua.filter(({ path }) => path.startsWith('lua/functions/'))
+const verbOf = (path: string) => path.replace(/^.*\/|\.lua$/g, '')
+
+function headerOf(text: string): Map<string, string> {
+  const parts = new Map<string, string>()
+  let current = ''
+  for (const line of text.split('\n').filter((each) => each.startsWith('--'))) {
+    const [, name = '', rest = ''] = /^-- (KEYS|ARGV|REPLY|ERRORS|STATES)\s+(.*)$/.exec(line) ?? []
+    if (name !== '') current = name
+    parts.set(current, `${parts.get(current) ?? ''} ${name === '' ? line.slice(2).trim() : rest}`.trim())
+  }
+  return parts
+}
+
+const codesIn = (text: string, pattern: RegExp) => [...text.matchAll(pattern)].map((found) => found[1] ?? '')
+
+let server: TestServer
+let record: OpenRecord
+
+beforeAll(async () => {
+  server = await startTestServer()
+  record = await openRecord(server)
+})
+afterAll(async () => {
+  await record?.close()
+  await server?.stop()
+})
+
+describe.each(verbs)('$path', ({ path, text }) => {
+  it('states keys, arguments, reply, errors and states changed', () => {
+    const header = headerOf(text)
+    expect(text).toMatch(new RegExp(`^-- hf_${verbOf(path)}: \\S`))
+    for (const name of ['KEYS', 'ARGV', 'REPLY', 'ERRORS', 'STATES']) {
+      expect(header.get(name) ?? '', name).not.toBe('')
+    }
+    expect(header.get('KEYS')).toBe('1 tag')
+  })
+
+  it('names errors of the catalogue only, and every one that it raises itself', () => {
+    const errors = (headerOf(text).get('ERRORS') ?? '').split(/\s+/)
+    expect(errors.filter((code) => !isErrorCode(code))).toEqual([])
+    expect(new Set(errors).size).toBe(errors.length)
+    for (const code of codesIn(text, /hf\.refuse\(\s*'([A-Z_]+)'/g)) expect(errors).toContain(code)
+  })
+
+  it('registers one function of its name', () => {
+    expect(codesIn(text, /hf\.register\(\s*'(\w+)'/g)).toEqual([`hf_${verbOf(path)}`])
+  })
+})
+
+it('accept and fan_out name the errors that their library part refuses with', () => {
+  const errorsOf = (verb: string) =>
+    (headerOf(read(`lua/functions/${verb}.lua`)).get('ERRORS') ?? '').split(/\s+/)
+  expect(errorsOf('accept')).toContain('MESSAGE_NOT_FOUND')
+  expect(errorsOf('fan_out')).toContain('NO_ROUTE')
+})
+
+it('the typed callers have a method for every function, and no other', () => {
+  const methods = Object.keys(record.functions).map((name) =>
+    name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+  )
+  expect(methods.toSorted()).toEqual(verbs.map(({ path }) => verbOf(path)).toSorted())
+})
+
+it('every code raised in Lua is in the catalogue', () => {
+  const raised = lua.flatMap(({ path, text }) =>
+    codesIn(
+      text,
+      /(?:hf\.refuse\(|item_refused\([^)\n]*?|refused\([^)\n]*?|return )\s*'([A-Z][A-Z_]{3,})'/g,
+    ).map((code) => `${code} in ${path}`),
+  )
+  expect(raised.length).toBeGreaterThan(30)
+  expect(raised.filter((each) => !isErrorCode(each.split(' ')[0] ?? ''))).toEqual([])
+})
+
+it('every code of the catalogue is raised somewhere', () => {
+  const inLua = lua.flatMap(({ text }) => codesIn(text, /'([A-Z][A-Z_]{3,})'/g))
+  const inSource = sources('src', '.ts')
+    .filter(({ path }) => path !== 'src/contract/errors.ts')
+    .flatMap(({ text }) => [
+      ...codesIn(text, /HoldfastError\(\s*'([A-Z_]+)'/g),
+      ...codesIn(text, /\bfailure\(\s*'([A-Z_]+)'/g),
+    ])
+  const raised = new Set([...inLua, ...inSource])
+  expect(Object.keys(errorCatalogue).filter((code) => !raised.has(code))).toEqual([])
+})
+
+describe('registration flags', () => {
+  async function flags(): Promise<Record<string, string[]>> {
+    const [library] = (await record.send('FUNCTION', 'LIST', 'LIBRARYNAME', 'holdfast')) as unknown[][]
+    const functions = library?.[library.indexOf('functions') + 1] as [
+      string,
+      string,
+      string,
+      string,
+      string,
+      string[],
+    ][]
+    return Object.fromEntries(functions.map((each) => [each[1], each[5]]))
+  }
+
+  it('are chosen for every function', async () => {
+    const found = await flags()
+    for (const reader of ['hf_why', 'hf_version']) expect(found[reader], reader).toContain('no-writes')
+    for (const maker of ['hf_init', 'hf_accept', 'hf_fan_out']) expect(found[maker], maker).toEqual([])
+    const draining = ['join', 'heartbeat', 'leave', 'claim', 'mirror', 'ack', 'refuse', 'begin', 'report']
+    for (const verb of [...draining, 'pause', 'block', 'lift']) {
+      expect(found[`hf_${verb}`], verb).toEqual(['allow-oom'])
+    }
+    expect(Object.keys(found).length).toBe(verbs.length + 1)
+  })
+
+  it('let a full store empty, and refuse what would fill it', async () => {
+    await record.acceptMany(3)
+    const used = /used_memory:(\d+)/.exec(String(await record.send('INFO', 'memory')))?.[1] ?? '0'
+    await record.send('CONFIG', 'SET', 'maxmemory', Math.floor(Number(used) / 2))
+    try {
+      await record.refused('STORE_UNAVAILABLE', () => record.accept())
+      const node = await record.join('a', 'n1')
+      const delivered = await record.deliverAll(node)
+      expect(delivered).toHaveLength(3)
+      for (const each of delivered) {
+        const open = await record.begin(node, each)
+        const outcome = { kind: 'result', result: '1' } as const
+        const item = { id: open.attempt, grant: open.grant, key: open.attempt, outcome }
+        expect(await record.functions.report(node, [item])).toMatchObject([{ ok: true }])
+      }
+      await record.functions.pause('hub', 'full', 'kim')
+      await record.functions.lift('pause', 'hub', 'kim')
+      await record.functions.leave(node)
+    } finally {
+      await record.send('CONFIG', 'SET', 'maxmemory', 0)
+    }
+    await record.checkInvariants()
+  })
+
+  it('let why run read-only', async () => {
+    const [id = ''] = await record.acceptMany(1)
+    expect(await record.send('FCALL_RO', 'hf_why', 1, record.keys.tag, id)).toContain('queued')
+    await expect(record.send('FCALL_RO', 'hf_pause', 1, record.keys.tag, 'hub', 'r', 'a')).rejects.toThrow()
+  })
+})
+
+describe('why', () => {
+  it('refuses what is no id and what is not there', async () => {
+    await record.refused('INVALID_ARGUMENT', () => record.functions.why('x'))
+    await record.refused('DELIVERY_NOT_FOUND', () => record.functions.why('1764430000000-000000.1'))
+  })
+
+  it('says stranded, queued, executing and overdue', async () => {
+    const why = async (id: string) => (await record.functions.why(id)).reason
+    const { deliveries } = await record.accept({ to: [{ host: 'lonely' }] })
+    const id = deliveries[0]?.id ?? ''
+    expect(await why(id)).toBe('stranded')
+    const node = await record.join('lonely', 'n1')
+    expect(await why(id)).toBe('queued')
+    const [delivered] = await record.deliverAll(node)
+    expect(await why(id)).toBe('delivered')
+    await record.begin(node, delivered ?? { id: '', epoch: 0 })
+    expect(await why(id)).toBe('executing')
+    await record.send('HSET', record.keys.delivery(id), 'attempt_1_begun_at', 1)
+    expect(await why(id)).toBe('overdue')
+    await record.functions.leave(node)
+  })
+})

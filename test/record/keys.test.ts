@@ -1,0 +1,129 @@
+import { readFileSync } from 'node:fs'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { isHoldfastError } from '../../src/contract/errors.js'
+import { type Keys, keysOf, laneName } from '../../src/record/keys.js'
+import { keysUnder, type OpenRecord, openRecord } from '../support/record.js'
+import { startTestServer, type TestServer } from '../support/server.js'
+
+let server: TestServer
+let record: OpenRecord
+
+beforeAll(async () => {
+  server = await startTestServer()
+  record = await openRecord(server)
+})
+afterAll(async () => {
+  await record?.close()
+  await server?.stop()
+})
+
+const nasty = ['a/b', 'a b', '100%', '%2F', '{x}', '}', '*', '?[]', '"\'\\', 'a:b', '~._-@+=,', '#', '&']
+const day = () => Math.floor(Date.now() / 86_400_000)
+
+it('are named the same in Lua and TypeScript, kind by kind', () => {
+  const text = readFileSync(new URL('../../lua/lib/keys.lua', import.meta.url), 'utf8')
+  const inLua = [...text.matchAll(/^function hf\.key\.(\w+)\(/gm)].map((found) =>
+    (found[1] ?? '').replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()),
+  )
+  const inSource = Object.keys(keysOf('x')).filter((name) => name !== 'tag')
+  expect(inLua.toSorted()).toEqual(inSource.toSorted())
+})
+
+it('are those that the functions really make', async () => {
+  const { keys, functions } = record
+  await record.config('inline_fan_out', 1)
+  const wanted = new Set<string>([keys.identity, keys.config, keys.log, keys.hosts, keys.counts])
+  const node = await record.join('a', 'n/1 %')
+  for (const key of [keys.nodes, keys.node('a', 'n/1 %'), keys.host('a')]) wanted.add(key)
+
+  for (const name of nasty) {
+    await record.send('HSET', keys.session(name), 'host', 'a')
+    wanted.add(keys.session(name))
+    const { id } = await record.accept({ key: name, conversation: name, to: [{ session: name }] })
+    for (const key of [keys.message(id), keys.payload(id), keys.delivery(`${id}.1`)]) wanted.add(key)
+    wanted.add(keys.idempotency(name))
+    wanted.add(keys.lane('a', laneName(name, name)))
+  }
+  const owing = await record.accept({
+    key: 'owing',
+    conversation: 'lane-less',
+    to: [{ host: 'a' }, { host: 'b' }],
+  })
+  for (const key of [keys.obligations, keys.recipients(owing.id), keys.idempotency('owing')]) wanted.add(key)
+  for (const key of [keys.message(owing.id), keys.payload(owing.id), keys.delivery(`${owing.id}.1`)])
+    wanted.add(key)
+  wanted.add(keys.lane('a', laneName('lane-less')))
+  await functions.pause('hub', 'r', 'kim')
+  await record.claimAll(node)
+  for (const key of [keys.fences, keys.stream('a'), keys.parked('a'), keys.parkedHosts]) wanted.add(key)
+  expect(await keysUnder(record.store, keys.tag)).toEqual([...wanted].sort())
+
+  await functions.lift('pause', 'hub', 'kim')
+  const delivered = await record.deliverAll(node)
+  expect(delivered).toHaveLength(nasty.length + 1)
+  const [held, open, done] = delivered
+  await functions.refuse(node, [
+    { id: held?.id ?? '', epoch: 1, verdict: 'failed', reason: 'payload_corrupt' },
+  ])
+  const [unknown, settled] = [open, done].map((each) => each ?? { id: '', epoch: 0 })
+  const begun = await record.begin(node, unknown ?? { id: '', epoch: 0 })
+  const ended = await record.begin(node, settled ?? { id: '', epoch: 0 })
+  await functions.report(node, [
+    { id: begun.attempt, grant: begun.grant, key: 'u', outcome: { kind: 'outcome_unknown', errorCode: 'x' } },
+    { id: ended.attempt, grant: ended.grant, key: 'd', outcome: { kind: 'result', result: '1' } },
+  ])
+  await record.config('heartbeat_ms', 50)
+  await record.send('ZADD', keys.nodes, 1, 'a/n/1 %')
+  await functions.heartbeat(node, { lastLogId: '0-0', progressAgeMs: 0, blockingMs: 0 })
+  for (const name of nasty) wanted.delete(keys.lane('a', laneName(name, name)))
+  for (const key of [
+    keys.lane('a', laneName('lane-less')),
+    keys.fences,
+    keys.parked('a'),
+    keys.parkedHosts,
+    keys.stream('a'),
+  ]) {
+    wanted.delete(key)
+  }
+  for (const key of [
+    keys.stream('a'),
+    keys.bell('a'),
+    keys.awaiting('a'),
+    keys.held,
+    keys.unknown,
+    keys.liveness,
+  ]) {
+    wanted.add(key)
+  }
+  const found = await keysUnder(record.store, keys.tag)
+  const settledDays = found.filter((key) => key.startsWith(`${keys.tag}:settled:`))
+  expect([`${keys.tag}:settled:${day()}`, `${keys.tag}:settled:${day() - 1}`]).toContain(settledDays[0])
+  expect(found.filter((key) => !settledDays.includes(key))).toEqual([...wanted].sort())
+  await record.checkInvariants()
+})
+
+it('all lie in the slot of the tag, and no name reaches another key', () => {
+  const keys = keysOf('hf')
+  const names = (make: (name: string) => string) => nasty.map(make)
+  const made = [
+    ...names(keys.session),
+    ...names(keys.idempotency),
+    ...names((name) => keys.node('a', name)),
+    ...nasty.flatMap((one) => names((other) => keys.lane('a', laneName(one, other)))),
+    ...names((name) => keys.lane('a', laneName(name))),
+  ]
+  expect(new Set(made).size).toBe(made.length)
+  for (const key of made) expect(key.indexOf('}')).toBe('{hf'.length)
+  for (const key of made)
+    expect(key).toMatch(/^\{hf\}:(session|idempotency|node|lane):[A-Za-z0-9._~:@+=,%/-]*$/)
+})
+
+it.each(['', 'A', 'a b', 'a}', '-a', 'a.', 'x'.repeat(64), 'é', '{hf}'])('refuse the hub name %j', (name) => {
+  let caught: unknown
+  try {
+    keysOf(name) satisfies Keys
+  } catch (error) {
+    caught = error
+  }
+  expect(isHoldfastError(caught, 'INVALID_ARGUMENT')).toBe(true)
+})
