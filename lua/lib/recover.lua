@@ -179,17 +179,19 @@ function hf.serve_stale(ctx, claim)
   end
   local gone, next_at = hf.gone_peers(ctx, node)
   local ended = serve_strangers(ctx, claim)
-  local owners, any = {}, false
+  local owners = {}
   for _, peer in ipairs(gone) do
-    any = true
     owners[peer.id] = { how = 'takeover', crashed = peer.crashed, reason = peer.how }
-    if not claim.full then
+  end
+  -- Handed off before pending: so a lane keeps its order.
+  local cursor = last[2] or START
+  if #gone > 0 and not claim.full then cursor = walk_awaiting(ctx, claim, cursor, owners) end
+  for _, peer in ipairs(gone) do
+    if cursor == START and not claim.full then
       local _, peer_ended = walk_pending(ctx, claim, peer.id, nil, 'takeover', peer.crashed)
       ended = ended and peer_ended
     end
   end
-  local cursor = last[2] or START
-  if any and not claim.full then cursor = walk_awaiting(ctx, claim, cursor, owners) end
   if claim.full or not ended or cursor ~= START then
     claim.more = true
     look_at = 0

@@ -1,10 +1,11 @@
 -- Report: how an attempt went. The four outcomes never collapse, and a settled one never changes.
 
 local LATE_REPORTS_KEPT = 5
+local KEYS_KEPT = 20
 
 local ATTEMPT = {
   'status', 'grant', 'node', 'incarnation', 'report_key', 'outcome', 'result', 'error_code', 'error_json',
-  'unknown_key', 'unknown_code', 'unknown_json', 'late', 'late_keys', 'unknown_at',
+  'unknown_keys', 'late', 'late_keys', 'unknown_at',
 }
 
 local function read_attempt(ctx, row, number)
@@ -31,48 +32,63 @@ local function numbered(number, ...)
   return words
 end
 
+-- What a report says, short enough to be kept beside its key.
+local function digest_of(report)
+  return redis.sha1hex(table.concat({ report.kind, report.result, report.error_code, report.error_json }, '\0'))
+end
+
+-- Key lists hold the latest ` key=digest`, blank-separated, so that a repeat is told from new content.
+local function digest_in(list, key)
+  local _, ends = string.find(' ' .. list, ' ' .. key .. '=', 1, true)
+  return ends and string.sub(list, ends, ends + 39) or nil
+end
+
+local function with_key(list, report)
+  local words = { report.key .. '=' .. digest_of(report) }
+  for word in string.gmatch(list, '%S+') do
+    if #words < KEYS_KEPT then words[#words + 1] = word end
+  end
+  return table.concat(words, ' ')
+end
+
 -- A report that comes too late is counted and kept as evidence; it overwrites nothing.
 local function keep_late(ctx, row, attempt, report)
-  if string.find(attempt.late_keys, ' ' .. report.key .. ' ', 1, true) then
-    return refused(report.id, 'ALREADY_SETTLED', row, attempt.outcome)
-  end
   local late = (tonumber(attempt.late) or 0) + 1
-  local fields = numbered(attempt.number, 'late', late)
+  local fields = numbered(attempt.number, 'late', late, 'late_keys', with_key(attempt.late_keys, report))
   if late <= LATE_REPORTS_KEPT then
-    local more = numbered(attempt.number, 'late_keys', ' ' .. report.key .. ' ' .. attempt.late_keys,
-      'late_' .. late, report.kind .. ' ' .. report.error_code .. ' ' .. ctx.now, 'late_' .. late .. '_body',
-      report.result ~= '' and report.result or report.error_json)
-    for _, word in ipairs(more) do fields[#fields + 1] = word end
+    local evidence = numbered(attempt.number, 'late_' .. late, report.kind .. ' ' .. report.error_code .. ' ' .. ctx.now,
+      'late_' .. late .. '_body', report.result ~= '' and report.result or report.error_json)
+    for _, word in ipairs(evidence) do fields[#fields + 1] = word end
   end
   redis.call('HSET', hf.key.delivery(ctx.tag, row.id), unpack(fields))
   hf.count(ctx, 'late_reports', 1)
   return refused(report.id, 'ALREADY_SETTLED', row, attempt.outcome)
 end
 
-local function same_unknown(attempt, report)
-  return report.kind == 'outcome_unknown' and attempt.unknown_code == report.error_code
-    and attempt.unknown_json == report.error_json
-end
-
 -- The answer to a report key seen before: the recorded one, or a mismatch. Nil for a new key.
 local function known_key(row, attempt, report)
   local same
+  local earlier = digest_in(attempt.unknown_keys, report.key)
+  local late = digest_in(attempt.late_keys, report.key)
   if attempt.report_key == report.key then
     same = attempt.outcome == report.kind and attempt.result == report.result
       and attempt.error_code == report.error_code and attempt.error_json == report.error_json
-  elseif attempt.unknown_key == report.key then
-    same = same_unknown(attempt, report)
+  elseif earlier or late then
+    same = (earlier or late) == digest_of(report)
   else
     return nil
   end
   if not same then return refused(report.id, 'IDEMPOTENCY_MISMATCH', row, attempt.outcome) end
+  if late and not earlier then return refused(report.id, 'ALREADY_SETTLED', row, attempt.outcome) end
   return attempt_reply(row, attempt.number, 'outcome', report.kind, 'replayed', 1)
 end
 
+-- Stays executing, and visible. The list keeps since when; the reason is the latest word of those who know.
 local function report_unknown(ctx, row, attempt, report)
-  redis.call('HSET', hf.key.delivery(ctx.tag, row.id), unpack(numbered(attempt.number, 'unknown_key', report.key,
-    'unknown_code', report.error_code, 'unknown_json', report.error_json)))
   hf.list_unknown(ctx, row, attempt.number, report.error_code)
+  redis.call('HSET', hf.key.delivery(ctx.tag, row.id), unpack(numbered(attempt.number,
+    'unknown_keys', with_key(attempt.unknown_keys, report), 'unknown_reason', report.error_code,
+    'unknown_json', report.error_json)))
   hf.note_move(ctx, row.id .. '/' .. attempt.number, 'executing', 'unknown')
   return attempt_reply(row, attempt.number, 'outcome', 'outcome_unknown')
 end

@@ -146,7 +146,7 @@ function attemptView(delivery: string, number: number, row: Row): AttemptView {
     ...present('settledAt', numberOf(field('settled_at'))),
     ...present('outcome', field('outcome') as OutcomeKind | undefined),
     ...present('result', field('result')),
-    ...present('errorCode', field('error_code') ?? field('unknown_code')),
+    ...present('errorCode', field('error_code') ?? field('unknown_reason')),
     ...present('errorJson', field('error_json') ?? (field('unknown_json') || undefined)),
     ...present('unknownAt', numberOf(field('unknown_at'))),
     ...present('unknownReason', field('unknown_reason')),

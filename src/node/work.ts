@@ -261,6 +261,8 @@ function endingOf(
     await Promise.race([Promise.all([idle, looping]), timeout(settings.graceMs + 2000)])
     if (failed !== undefined) return { kind: 'failed', error: failed }
     const idleNow = attempts.running() === 0 && lanes.running() === 0
+    // A beat that came after the leave would be refused, and taken for the end of the node.
+    await heartbeats.stop()
     const end: NodeEnd = idleNow ? await leave() : { kind: 'stopped', why: 'handlers still run' }
     halt.abort(new Error('stopped'))
     await close()

@@ -131,7 +131,10 @@ async function killNode(point: NodePoint | 'handler', expected: NodeEndState): P
         const reached = view.state === expected.left && view.attempts[0]?.status === attemptAfter[point]
         return reached ? view : undefined
       },
-      { what: `the killed process leaving ${expected.left} ${attemptAfter[point] ?? 'without attempt'}` },
+      {
+        timeoutMs: 30_000,
+        what: `the killed process leaving ${expected.left} ${attemptAfter[point] ?? 'without attempt'}`,
+      },
     )
     const successor = startNodeProcess(options)
     const ends = await Promise.all([settlement(record, first), settlement(record, second)])

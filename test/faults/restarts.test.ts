@@ -128,7 +128,7 @@ describe('faults.md 29: a node is killed while its command runs on', () => {
     const pid = await until(() => Number(readFileSync(runs, 'utf8').trim()) || undefined)
     await first.kill()
     process.kill(pid, 'SIGKILL')
-    await until(() => !exists(pid), { what: 'the command gone' })
+    await until(() => !exists(pid), { timeoutMs: 30_000, what: 'the command gone' })
     startNodeProcess({ ...options, exec })
     expect(await settlement(record, id)).toBe('unknown')
     const [attempt] = (await record.hub.delivery(id)).attempts

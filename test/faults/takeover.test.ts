@@ -62,7 +62,7 @@ async function takeOver(record: TestRecord, node: TestNode, count: number): Prom
       found.push(...(await record.claim(node)).deliveries)
       return found.length >= count
     },
-    { what: `${count} taken over` },
+    { timeoutMs: 30_000, what: `${count} taken over` },
   )
   return found
 }
@@ -174,7 +174,7 @@ describe('faults.md 5: a node is stopped past staleness and wakes', () => {
     await record.checkInvariants()
 
     a.signal('SIGCONT')
-    await until(() => isDone(record, id), { what: "A's own report" })
+    await until(() => isDone(record, id), { timeoutMs: 30_000, what: "A's own report" })
     expect(await record.hub.unknown()).toEqual([])
     expect(b.executed).toEqual([])
     expect(readMarks(marks).map(({ what, attempt }) => [what, attempt])).toEqual([
@@ -251,11 +251,11 @@ describe('a node is killed while another node of its host lives', () => {
       await victim.line('hit')
       await victim.ended
       const b = await startNode({ ...common, node: 'b' })
-      if (by === 'b') await until(() => isDone(record, id), { what: 'b finishing' })
+      if (by === 'b') await until(() => isDone(record, id), { timeoutMs: 30_000, what: 'b finishing' })
       else await until(async () => (await record.hub.unknown()).some(({ reason }) => reason === 'stale'))
       const successor = startNodeProcess(options)
       await successor.line('started')
-      await until(() => isDone(record, id), { what: 'the delivery done' })
+      await until(() => isDone(record, id), { timeoutMs: 30_000, what: 'the delivery done' })
 
       const view = await record.hub.delivery(id)
       expect(view.attempts.map(({ status }) => status)).toEqual(attempts)
@@ -283,7 +283,7 @@ describe('contract 8: leaving, crashing and stalls', () => {
     const stopped = a.node.stop()
     release()
     await stopped
-    for (const id of ids) await until(() => isDone(record, id), { what: `${id} done` })
+    for (const id of ids) await until(() => isDone(record, id), { timeoutMs: 30_000, what: `${id} done` })
     expect(a.executed.map(({ deliveryId }) => deliveryId)).toEqual(ids.slice(0, 1))
     expect(b.executed.map(({ deliveryId }) => deliveryId)).toEqual(ids.slice(1))
     for (const id of ids) expect(Number((await record.fields(id))['takeovers'] ?? 0)).toBe(0)
@@ -402,11 +402,11 @@ describe('contract 8: leaving, crashing and stalls', () => {
         )
         return judgeAfter > 0 && beats.every((at) => Number(at) > judgeAfter + 2 * beatEvery)
       },
-      { what: 'every node heard after the stall' },
+      { timeoutMs: 30_000, what: 'every node heard after the stall' },
     )
     expect(await record.hub.unknown()).toEqual([])
     release()
-    for (const id of ids) await until(() => isDone(record, id), { what: `${id} done` })
+    for (const id of ids) await until(() => isDone(record, id), { timeoutMs: 30_000, what: `${id} done` })
     for (const [at, id] of ids.entries()) {
       expect(await record.fields(id)).toMatchObject({ owner: owners[at], epoch: '1', attempts: '1' })
     }

@@ -265,7 +265,7 @@ export function settlement(record: OpenRecord, id: string): Promise<string> {
       const status = row['attempt_status'] ?? ''
       if (status === 'done' || status === 'terminal') return status
       if (['failed', 'held', 'unknown'].includes(row['state'] ?? '')) return row['state']
-      return row[`attempt_${row['attempts']}_unknown_key`] === undefined ? undefined : 'unknown'
+      return row[`attempt_${row['attempts']}_unknown_keys`] === undefined ? undefined : 'unknown'
     },
     { timeoutMs: 20_000, what: `an end of ${id}` },
   )
