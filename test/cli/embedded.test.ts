@@ -84,16 +84,30 @@ test('dev without a node says where things are, with --json too', async () => {
 test('an interrupted command takes the server it started with it', async () => {
   await answerOf(['init'], { cwd })
   const note = join(cwd, '.holdfast', 'server.json')
-  running = startCli(['delivery', 'ls'], { cwd })
-  const pid = await until(() => {
-    const noted = (JSON.parse(readFileSync(note, 'utf8')) as { pid: number }).pid
-    return noted > 0 ? noted : undefined
-  })
+  const notedPid = () => {
+    if (!existsSync(note)) return undefined
+    return (JSON.parse(readFileSync(note, 'utf8')) as { pid: number }).pid || undefined
+  }
+  // A command that was over before this process came to look is started again.
+  const command = await until(
+    async () => {
+      const started = startCli(['delivery', 'ls'], { cwd })
+      running = started
+      let over = false
+      void started.ended.then(() => {
+        over = true
+      })
+      const pid = await until(() => notedPid() ?? (over ? 'over' : undefined), { everyMs: 1 })
+      return pid === 'over' ? undefined : { ...started, pid }
+    },
+    { timeoutMs: 30_000 },
+  )
+  const { pid } = command
   // Frozen, so that the command cannot come to its end before the signal.
   process.kill(pid, 'SIGSTOP')
-  running.child.kill('SIGTERM')
+  command.child.kill('SIGTERM')
   process.kill(pid, 'SIGCONT')
-  expect(await running.ended).toMatchObject({ code: null, signal: 'SIGTERM' })
+  expect(await command.ended).toMatchObject({ code: null, signal: 'SIGTERM' })
   expect(isAlive(pid)).toBe(false)
   expect(existsSync(note)).toBe(false)
 })
