@@ -2,7 +2,7 @@
 -- KEYS   1 tag
 -- ARGV   host node incarnation, then items of: delivery epoch
 -- REPLY  log_id, results [[id, ok, epoch, state | code, owner]...]
--- ERRORS STORE_UNKNOWN INVALID_ARGUMENT NOT_JOINED SUPERSEDED LEFT
+-- ERRORS STORE_UNKNOWN INVALID_ARGUMENT NOT_JOINED SUPERSEDED HOST_RETIRED LEFT
 -- STATES mirrored -> delivered
 do
   hf.register('hf_ack', { 'allow-oom' }, function(keys, argv)

@@ -2,7 +2,7 @@
 -- KEYS   1 tag
 -- ARGV   host node incarnation, then items of: delivery epoch grant
 -- REPLY  log_id, results [[id, ok, epoch, state, attempt | code, owner, detail]...]
--- ERRORS STORE_UNKNOWN INVALID_ARGUMENT NOT_JOINED SUPERSEDED LEFT
+-- ERRORS STORE_UNKNOWN INVALID_ARGUMENT NOT_JOINED SUPERSEDED HOST_RETIRED LEFT
 -- STATES delivered and idle -> executing | failed (blocked, expired)
 do
   hf.register('hf_begin', { 'allow-oom' }, function(keys, argv)

@@ -4,7 +4,7 @@
 -- REPLY  log_id, now, more 0|1, next_at_ms (0: none), stream_id, bell_id, ghosts [entry...], missing [id...],
 --        deliveries [[id, epoch, state, how new|parked|resume|takeover, attempts, session, conversation, message,
 --        sender, parent, content_type, sha256, payload]...]
--- ERRORS STORE_UNKNOWN INVALID_ARGUMENT NOT_JOINED SUPERSEDED LEFT STALE_REQUEST
+-- ERRORS STORE_UNKNOWN INVALID_ARGUMENT NOT_JOINED SUPERSEDED HOST_RETIRED LEFT STALE_REQUEST
 -- STATES queued -> claimed | queued (parked) | failed; claimed, mirrored, delivered and idle -> the same under a
 --        new epoch, or held (poison); open attempts of gone executors -> unknown list
 do

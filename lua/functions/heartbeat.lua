@@ -1,17 +1,19 @@
 -- hf_heartbeat: this process lives. Carries when its work loop last made progress, and its blocking time.
 -- KEYS   1 tag
--- ARGV   host node incarnation last_log_id progress_age_ms blocking_ms
+-- ARGV   host node incarnation last_log_id progress_age_ms blocking_ms blocking_longest_ms
 -- REPLY  now, log_id, heartbeat_ms, stale_after_ms
--- ERRORS STORE_UNKNOWN INVALID_ARGUMENT NOT_JOINED SUPERSEDED LEFT
+-- ERRORS STORE_UNKNOWN INVALID_ARGUMENT NOT_JOINED SUPERSEDED HOST_RETIRED LEFT
 -- STATES none
 do
   hf.register('hf_heartbeat', { 'allow-oom' }, function(keys, argv)
     local ctx = hf.open(keys)
     local host, id, incarnation = hf.host_id(argv[1]), hf.id(argv[2], 'node'), hf.integer(argv[3], 'incarnation', 1)
     local seen_log_id = argv[4] or ''
-    local progress_age_ms, blocking_ms = hf.integer(argv[5] or 0, 'progress_age_ms'), hf.integer(argv[6] or 0, 'blocking_ms')
+    local progress_age_ms = hf.integer(argv[5] or 0, 'progress_age_ms')
+    local blocking_ms, longest_ms = hf.integer(argv[6] or 0, 'blocking_ms'), hf.integer(argv[7] or 0, 'blocking_longest_ms')
     local node = hf.open_node(ctx, host, id, incarnation)
-    hf.beat(ctx, node, 'progress_at', ctx.now - progress_age_ms, 'blocking_ms', blocking_ms, 'last_log_id', seen_log_id)
+    hf.beat(ctx, node, 'progress_at', ctx.now - progress_age_ms, 'blocking_ms', blocking_ms,
+      'blocking_longest_ms', longest_ms, 'last_log_id', seen_log_id)
     return {
       'now', ctx.now, 'log_id', hf.last_log_id(ctx), 'heartbeat_ms', hf.setting(ctx, 'heartbeat_ms'),
       'stale_after_ms', hf.setting(ctx, 'stale_after_ms'),

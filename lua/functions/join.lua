@@ -1,7 +1,8 @@
 -- hf_join: a process of a node begins to work for its host. A higher incarnation supersedes the earlier one.
 -- KEYS   1 tag
 -- ARGV   host node incarnation instance scopes(JSON) last_log_id
--- REPLY  now, log_id, store_id, generation, and every setting a node works by
+-- REPLY  now, log_id, store_id, generation, every setting a node works by, and the names of settings whose values
+--        are bad, blank-separated (their defaults are used)
 -- ERRORS STORE_UNKNOWN INVALID_ARGUMENT SUPERSEDED MIRROR_CLONED LEFT
 -- STATES none
 do
@@ -15,6 +16,8 @@ do
       reply[#reply + 1] = name
       reply[#reply + 1] = hf.setting(ctx, name)
     end
+    reply[#reply + 1] = 'bad_settings'
+    reply[#reply + 1] = table.concat(hf.bad_settings(ctx), ' ')
     return reply
   end
 
@@ -51,7 +54,7 @@ do
       'scopes', scopes, 'last_log_id', seen_log_id, 'request', 0, 'request_answer', '')
     local key = hf.key.node(ctx.tag, host, id)
     redis.call('HDEL', key, 'left_at', 'resume_pending', 'resume_awaiting')
-    if known then redis.call('HSET', key, 'resume', known.state == 'left' and known.resume ~= 'crashed' and 'left' or 'crashed') end
+    if known then redis.call('HSET', key, 'resume', 1) end
     hf.finish(ctx, 'join', node.name, { 'incarnation', incarnation })
     return join_reply(ctx)
   end)

@@ -1,9 +1,9 @@
 -- hf_lift: takes a fence away and wakes the hosts where it parked something.
 -- KEYS   1 tag
 -- ARGV   kind(pause|hold|block) scope actor
--- REPLY  fence, reason (as it stood), rung (hosts woken), log_id
+-- REPLY  fence, reason (as it stood), rung (hosts woken), left (held ones that the next claims requeue), log_id
 -- ERRORS STORE_UNKNOWN INVALID_ARGUMENT FENCE_NOT_FOUND
--- STATES none here; parked deliveries are served by the next claims
+-- STATES what a hold parked: held -> queued; what a pause parked is served by the next claims
 do
   local RUNG_AT_MOST = 2000 -- hosts beyond it look by themselves within seconds
 
@@ -24,7 +24,8 @@ do
     if not reason then hf.refuse('FENCE_NOT_FOUND', field .. ' does not stand') end
     redis.call('HDEL', hf.key.fences(ctx.tag), field)
     local rung = ring_parked(ctx)
+    local left = kind == 'hold' and hf.requeue_held_by(ctx, field, actor) or 0
     hf.finish(ctx, 'lift', actor, { 'fence', field })
-    return { 'fence', field, 'reason', reason, 'rung', rung, 'log_id', ctx.log_id }
+    return { 'fence', field, 'reason', reason, 'rung', rung, 'left', left, 'log_id', ctx.log_id }
   end)
 end

@@ -34,14 +34,38 @@ local function route(ctx, recipient)
   return hf.route_session(ctx, name), name
 end
 
+-- Refuses the whole message for one full host.
+local function check_queue(ctx, recipients, most)
+  for _, recipient in ipairs(recipients) do
+    local host = route(ctx, recipient)
+    local queued = redis.call('XLEN', hf.key.stream(ctx.tag, host))
+    if queued >= most then
+      hf.refuse('HOST_FULL', 'host ' .. host .. ' has ' .. queued .. ' entries queued, max_queued_per_host is ' .. most .. '; nothing was accepted')
+    end
+  end
+end
+
 -- Refuses before anything is written where a recipient has no route.
 local function check_routes(ctx, recipients, inline)
   local closed = hf.setting(ctx, 'open_hosts') == 0
+  local any_retired = redis.call('EXISTS', hf.key.retired(ctx.tag)) == 1
   for at, recipient in ipairs(recipients) do
-    local later = at > inline
-    if not later or closed or string.sub(recipient, 1, 8) == 'session:' then
+    if at <= inline or closed or any_retired or string.sub(recipient, 1, 8) == 'session:' then
       local host = route(ctx, recipient)
-      if not later or closed then hf.route_host(ctx, host) end
+      if at <= inline or closed then hf.route_host(ctx, host) end
+      if any_retired and hf.is_retired(ctx, host) then
+        hf.refuse('HOST_RETIRED', 'host ' .. host .. ' is retired; nothing was accepted')
+      end
+    end
+  end
+end
+
+-- A host that was retired while a fan-out was under way: its deliveries are made, and held.
+local function hold_where_retired(ctx, made)
+  for _, delivery in ipairs(made) do
+    if hf.is_retired(ctx, delivery[4]) then
+      hf.hold_delivery(ctx, hf.read_delivery(ctx, delivery[2]), 'retired', 'fan_out')
+      delivery[8] = 'held'
     end
   end
 end
@@ -75,6 +99,7 @@ function hf.make_deliveries(ctx, message, header, recipients, first)
     made[at] = { 'id', id, 'host', host, 'session', session or '', 'state', 'queued' }
   end
   hf.count(ctx, 'queued', #recipients)
+  hold_where_retired(ctx, made)
   return made
 end
 
@@ -97,7 +122,7 @@ local function store_message(ctx, id, header, payload, total, inline)
     'HSET', hf.key.message(ctx.tag, id), 'conversation', header.conversation, 'sender', header.sender, 'key', header.key,
     'recipients', total, 'made', inline, 'bytes', #payload, 'sha256', header.sha256, 'accepted_at', ctx.now,
   }
-  for _, name in ipairs({ 'parent', 'content_type', 'deliver_by', 'execute_by' }) do
+  for _, name in ipairs({ 'parent', 'content_type', 'deliver_by', 'execute_by', 'resend_of' }) do
     if header[name] then
       row[#row + 1] = name
       row[#row + 1] = header[name]
@@ -147,6 +172,8 @@ function hf.accept(ctx, header, payload, recipients)
   end
   local inline = math.min(#recipients, hf.setting(ctx, 'inline_fan_out'))
   check_routes(ctx, recipients, inline)
+  local most_queued = hf.setting(ctx, 'max_queued_per_host')
+  if most_queued > 0 then check_queue(ctx, recipients, most_queued) end
   hf.expect_type(hf.key.counts(ctx.tag), 'hash')
 
   local id = mint_id(ctx, header, #recipients)

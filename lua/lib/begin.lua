@@ -20,6 +20,7 @@ local function open_attempt(ctx, node, row, grant)
   redis.call('HSET', hf.key.delivery(ctx.tag, row.id), 'attempts', number, 'attempt_status', 'executing',
     prefix .. 'status', 'executing', prefix .. 'grant', grant, prefix .. 'node', node.name,
     prefix .. 'incarnation', node.incarnation, prefix .. 'begun_at', ctx.now)
+  if row.released_at then redis.call('HDEL', hf.key.delivery(ctx.tag, row.id), 'released_at', 'released_holds') end
   row.attempts, row.attempt_status = number, 'executing'
   hf.note_move(ctx, row.id .. '/' .. number, 'idle', 'executing')
   return hf.item_ok(row, 'attempt', number)
@@ -49,10 +50,14 @@ function hf.begin(ctx, node, id, epoch, grant)
     hf.fail_delivery(ctx, row, 'expired', 'deadline', 'execute_by')
     return hf.item_refused(id, 'EXPIRED', row, 'execute_by')
   end
-  local fence = hf.fence_over(ctx, row.host, row.conversation, row.session)
+  local fence = hf.fence_over(ctx, row)
   if fence and fence.kind == 'block' then
     hf.fail_delivery(ctx, row, 'blocked', 'fence', fence.field)
     return hf.item_refused(id, 'BLOCKED', row, fence.field)
+  end
+  if fence and fence.kind == 'hold' then
+    hf.hold_delivery(ctx, row, 'fence', node.name, fence.field)
+    return hf.item_refused(id, 'HELD', row, fence.field)
   end
   if fence then return hf.item_refused(id, 'PAUSED', row, fence.field) end
   return open_attempt(ctx, node, row, grant)

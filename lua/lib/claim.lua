@@ -85,11 +85,13 @@ end
 -- Decides about a queued delivery whose entry is pending under this node: claimed, parked, or failed.
 function hf.offer(ctx, claim, row)
   local lane = hf.lane_name(row.conversation, row.session)
-  local fence = hf.fence_over(ctx, row.host, row.conversation, row.session)
-  if row.deliver_by and row.deliver_by <= ctx.now then
+  local fence = hf.fence_over(ctx, row)
+  if hf.came_too_late(ctx, row) then
     hf.fail_delivery(ctx, row, 'expired', 'deadline', 'deliver_by')
   elseif fence and fence.kind == 'block' then
     hf.fail_delivery(ctx, row, 'blocked', 'fence', fence.field)
+  elseif fence and fence.kind == 'hold' then
+    hf.hold_delivery(ctx, row, 'fence', claim.node.name, fence.field)
   elseif fence then
     hf.park(ctx, claim, row, lane, fence.field)
     if fence.expires_at then
@@ -215,13 +217,14 @@ end
 function hf.claim(ctx, node, request, count)
   local claim = {
     node = node, count = count, bytes_left = hf.setting(ctx, 'max_claim_bytes'), granted = {}, headers = {}, parking = {},
-    acknowledge = {}, ghosts = {}, missing = {}, more = false, full = false,
+    acknowledge = {}, ghosts = {}, missing = {}, left = {}, more = false, full = false,
   }
   if request < node.request then
     hf.refuse('STALE_REQUEST', 'request ' .. request .. ' of node ' .. node.name .. ' comes after request ' .. node.request)
   end
   if request == node.request then return answer_again(ctx, claim) end
 
+  hf.release_lapsed(ctx, claim)
   hf.serve_own(ctx, claim)
   hf.serve_parked(ctx, claim)
   hf.serve_stale(ctx, claim)

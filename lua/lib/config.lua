@@ -7,6 +7,7 @@ hf.settings = {
   log_length = { default = 100000, least = 1000 },
   max_claim_bytes = { default = 16777216, least = 1024 },
   max_payload_bytes = { default = 1048576, least = 1 },
+  max_queued_per_host = { default = 0, least = 0 },
   max_recipients = { default = 10000, least = 1 },
   max_redrive = { default = 10, least = 1 },
   max_result_bytes = { default = 262144, least = 256 },
@@ -18,19 +19,34 @@ hf.settings = {
   stale_after_ms = { default = 10000, least = 100 },
 }
 
--- The live value of a setting; a bad one is remembered in ctx.bad_settings and the default used.
-function hf.setting(ctx, name)
-  local known = hf.settings[name]
+local function configured(ctx)
   if not ctx.config then
     ctx.config = {}
     local fields = redis.call('HGETALL', hf.key.config(ctx.tag))
     for at = 1, #fields, 2 do ctx.config[fields[at]] = fields[at + 1] end
   end
-  local text = ctx.config[name]
-  if text == nil then return known.default end
-  local number = tonumber(text)
-  if number and number % 1 == 0 and number >= known.least and number <= 9007199254740991 then return number end
-  ctx.bad_settings = ctx.bad_settings or {}
-  ctx.bad_settings[#ctx.bad_settings + 1] = name
-  return known.default
+  return ctx.config
+end
+
+-- The number that a text says, where it is a value of this setting.
+local function value_of(known, text)
+  local number = known and string.find(text, '^%d+$') and tonumber(text)
+  return number and number >= known.least and number <= 9007199254740991 and number or nil
+end
+
+-- The live value of a setting; for a bad one the default is used.
+function hf.setting(ctx, name)
+  local known = hf.settings[name]
+  local text = configured(ctx)[name]
+  return text and value_of(known, text) or known.default
+end
+
+-- The fields of the config hash that are no setting, or no value of theirs; by name.
+function hf.bad_settings(ctx)
+  local bad = {}
+  for name, text in pairs(configured(ctx)) do
+    if not value_of(hf.settings[name], text) then bad[#bad + 1] = name end
+  end
+  table.sort(bad)
+  return bad
 end

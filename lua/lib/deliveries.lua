@@ -2,8 +2,8 @@
 
 local ROW = {
   'message', 'host', 'session', 'conversation', 'state', 'epoch', 'owner', 'incarnation', 'entry', 'attempts',
-  'attempt_status', 'takeovers', 'deliver_by', 'execute_by', 'parked_by', 'held_reason',
-  'failed_code',
+  'attempt_status', 'takeovers', 'deliver_by', 'execute_by', 'parked_by', 'held_reason', 'held_fence', 'released_at',
+  'released_holds', 'redrive_from', 'failed_code', 'claimed_at', 'held_by',
 }
 
 -- The fields of a row that decide, or nil when there is no such row.
@@ -18,7 +18,14 @@ function hf.read_delivery(ctx, id)
   row.takeovers = tonumber(row.takeovers) or 0
   row.deliver_by = tonumber(row.deliver_by)
   row.execute_by = tonumber(row.execute_by)
+  row.released_at = tonumber(row.released_at)
+  row.redrive_from = tonumber(row.redrive_from) or 0
   return row
+end
+
+-- deliver_by counts until the first claim.
+function hf.came_too_late(ctx, row)
+  return row.deliver_by and not row.claimed_at and row.deliver_by <= ctx.now
 end
 
 function hf.is_executing(row) return row.attempt_status == 'executing' end
@@ -44,7 +51,7 @@ function hf.unlist(ctx, row)
   elseif row.state == 'delivered' then
     hf.stop_awaiting(ctx, row.host, row.id)
   elseif row.state == 'held' then
-    redis.call('ZREM', hf.key.held(ctx.tag), row.id)
+    hf.leave_held(ctx, row)
   elseif row.state == 'unknown' then
     redis.call('ZREM', hf.key.unknown(ctx.tag), row.id)
   end
@@ -65,15 +72,29 @@ function hf.settle_on_message(ctx, row)
   end
 end
 
--- To the held queue, with the reason kept.
-function hf.hold_delivery(ctx, row, reason, actor)
+-- To the held queue, with the reason kept. What a hold parked is also listed by that fence, so that lifting
+-- it finds them.
+function hf.hold_delivery(ctx, row, reason, actor, fence)
   hf.unlist(ctx, row)
   local epoch = hf.next_epoch(ctx, row.epoch)
   hf.write_delivery(ctx, row, 'held', 'held_at', ctx.now, 'held_reason', reason, 'held_by', actor,
-    'epoch', epoch)
-  row.epoch, row.owner, row.incarnation = epoch, nil, nil
-  redis.call('HDEL', hf.key.delivery(ctx.tag, row.id), 'owner', 'incarnation', 'parked_at', 'parked_by')
+    'epoch', epoch, 'held_fence', fence or '')
+  redis.call('HDEL', hf.key.delivery(ctx.tag, row.id), 'owner', 'incarnation', 'parked_at', 'parked_by', 'released_at',
+    'released_holds')
   redis.call('ZADD', hf.key.held(ctx.tag), ctx.now, row.id)
+  if fence then
+    redis.call('ZADD', hf.key.held_by(ctx.tag, fence), ctx.now, row.id)
+    redis.call('SADD', hf.key.holding(ctx.tag), fence)
+  end
+  row.epoch, row.owner, row.incarnation, row.held_reason, row.held_fence = epoch, nil, nil, reason, fence
+end
+
+function hf.leave_held(ctx, row)
+  redis.call('ZREM', hf.key.held(ctx.tag), row.id)
+  if not row.held_fence or row.held_fence == '' then return end
+  local list = hf.key.held_by(ctx.tag, row.held_fence)
+  redis.call('ZREM', list, row.id)
+  if redis.call('EXISTS', list) == 0 then redis.call('SREM', hf.key.holding(ctx.tag), row.held_fence) end
 end
 
 -- To failed: no attempt was or will be made.
@@ -85,15 +106,16 @@ function hf.fail_delivery(ctx, row, code, actor, detail)
   hf.settle_on_message(ctx, row)
 end
 
--- Back to the end of the host's queue, with a new epoch and no owner.
-function hf.requeue_delivery(ctx, row, actor, reason)
+-- Back to the end of the host's queue, with a new epoch and no owner; held where the host is retired.
+function hf.requeue_delivery(ctx, row, actor, reason, ...)
+  if hf.is_retired(ctx, row.host) then return hf.hold_delivery(ctx, row, 'retired', actor) end
   hf.unlist(ctx, row)
   local entry = redis.call('XADD', hf.key.stream(ctx.tag, row.host), '*', 'delivery', row.id)
   local epoch = hf.next_epoch(ctx, row.epoch)
   hf.write_delivery(ctx, row, 'queued', 'entry', entry, 'requeued_at', ctx.now, 'requeued_by', actor,
-    'requeued_reason', reason, 'epoch', epoch)
+    'requeued_reason', reason, 'epoch', epoch, ...)
   row.epoch, row.owner, row.incarnation = epoch, nil, nil
-  redis.call('HDEL', hf.key.delivery(ctx.tag, row.id), 'owner', 'incarnation', 'held_reason', 'parked_at', 'parked_by')
+  redis.call('HDEL', hf.key.delivery(ctx.tag, row.id), 'owner', 'incarnation', 'parked_at', 'parked_by')
 end
 
 -- Lists an open attempt as unknown, once.

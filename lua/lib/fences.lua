@@ -20,11 +20,12 @@ function hf.fence_field(kind, scope)
   return kind .. ':' .. scope
 end
 
--- Until when a fence's text says it stands; nil without expiry. Any text is a reason.
-local function expiry_of(text)
-  if string.sub(text, 1, 1) ~= '{' then return nil end
+-- Since when and until when a fence's text says it stands. Any text is a reason, and stands for good.
+local function times_of(text)
+  if string.sub(text, 1, 1) ~= '{' then return nil, nil end
   local parsed, value = pcall(cjson.decode, text)
-  return parsed and type(value) == 'table' and tonumber(value['until']) or nil
+  if not parsed or type(value) ~= 'table' then return nil, nil end
+  return tonumber(value.at), tonumber(value['until'])
 end
 
 local function standing(ctx, fields)
@@ -33,20 +34,27 @@ local function standing(ctx, fields)
   for at, field in ipairs(fields) do
     local text = texts[at]
     if text then
-      local expires_at = expiry_of(text)
+      local at_ms, expires_at = times_of(text)
       if not expires_at or expires_at > ctx.now then
-        found[#found + 1] = { field = field, kind = string.match(field, '^(%a+):'), expires_at = expires_at }
+        found[#found + 1] = { field = field, kind = string.match(field, '^(%a+):'), at = at_ms, expires_at = expires_at }
       end
     end
   end
   return found
 end
 
-local function strictest(...)
+-- A hold that stood when the delivery was released lets it pass, once; one that was set since does not.
+local function passes(fence, row)
+  if fence.kind ~= 'hold' or not row.released_at then return false end
+  if fence.at and fence.at > row.released_at then return false end
+  return string.find(row.released_holds, ' ' .. fence.field .. ' ', 1, true) ~= nil
+end
+
+local function strictest(lists, row)
   for _, kind in ipairs(KINDS) do
-    for _, list in ipairs({ ... }) do
+    for _, list in ipairs(lists) do
       for _, fence in ipairs(list) do
-        if fence.kind == kind then return fence end
+        if fence.kind == kind and not (row and passes(fence, row)) then return fence end
       end
     end
   end
@@ -69,20 +77,54 @@ local function wide_fences(ctx, host)
   return ctx.wide_fences[host]
 end
 
--- The strictest fence over a lane, or nil. Read once a lane in one call.
-function hf.fence_over(ctx, host, conversation, session)
-  if ctx.fence_total == nil then ctx.fence_total = redis.call('HLEN', hf.key.fences(ctx.tag)) end
-  if ctx.fence_total == 0 then return nil end
+-- The lists of fences that stand over a lane. Read once a lane in one call.
+local function fences_over(ctx, host, conversation, session)
   ctx.lane_fences = ctx.lane_fences or {}
   local lane = host .. '/' .. hf.lane_name(conversation, session)
-  if ctx.lane_fences[lane] == nil then
+  if not ctx.lane_fences[lane] then
     local fields = fields_of('conversation:' .. conversation)
     if session then
       for _, field in ipairs(fields_of('session:' .. session)) do fields[#fields + 1] = field end
     end
-    ctx.lane_fences[lane] = strictest(wide_fences(ctx, host), standing(ctx, fields)) or false
+    ctx.lane_fences[lane] = { wide_fences(ctx, host), standing(ctx, fields) }
   end
-  return ctx.lane_fences[lane] or nil
+  return ctx.lane_fences[lane]
+end
+
+local function any_fence(ctx)
+  if ctx.fence_total == nil then ctx.fence_total = redis.call('HLEN', hf.key.fences(ctx.tag)) end
+  return ctx.fence_total > 0
+end
+
+-- The strictest fence over a lane, or nil.
+function hf.fence_over_lane(ctx, host, conversation, session)
+  if not any_fence(ctx) then return nil end
+  return strictest(fences_over(ctx, host, conversation, session))
+end
+
+-- The strictest fence over one delivery: a released one passes the holds it was released from.
+function hf.fence_over(ctx, row)
+  if not any_fence(ctx) then return nil end
+  return strictest(fences_over(ctx, row.host, row.conversation, row.session), row)
+end
+
+-- The holds that stand over a delivery now, blank-separated with blanks around.
+function hf.holds_over(ctx, row)
+  local names = { '' }
+  if any_fence(ctx) then
+    for _, list in ipairs(fences_over(ctx, row.host, row.conversation, row.session)) do
+      for _, fence in ipairs(list) do
+        if fence.kind == 'hold' then names[#names + 1] = fence.field end
+      end
+    end
+  end
+  names[#names + 1] = ''
+  return table.concat(names, ' ')
+end
+
+-- The fence of this field if it stands, or nil.
+function hf.standing_fence(ctx, field)
+  return standing(ctx, { field })[1]
 end
 
 -- Sets a fence; answers the standing reason it replaced, if any.

@@ -4,11 +4,12 @@
 function hf.route_host(ctx, host)
   ctx.hosts = ctx.hosts or {}
   if ctx.hosts[host] then return ctx.hosts[host] end
-  local row = redis.call('HMGET', hf.key.host(ctx.tag, host), 'first_seen_at', 'joined_at', 'group_made_at')
+  local row = redis.call('HMGET', hf.key.host(ctx.tag, host), 'first_seen_at', 'joined_at', 'group_made_at', 'retired_at')
   if not row[2] and hf.setting(ctx, 'open_hosts') == 0 then
     hf.refuse('NO_ROUTE', 'host ' .. host .. ' never joined and open_hosts is 0; nothing was accepted')
   end
   hf.expect_type(hf.key.stream(ctx.tag, host), 'stream')
+  hf.retired_known(ctx, host, row[4])
   ctx.hosts[host] = { known = row[1] and true or false, group_made = row[3] and true or false }
   return ctx.hosts[host]
 end

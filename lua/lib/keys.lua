@@ -44,6 +44,9 @@ function hf.key.payload(tag, id) return tag .. ':payload:' .. id end
 function hf.key.recipients(tag, id) return tag .. ':recipients:' .. id end
 function hf.key.delivery(tag, id) return tag .. ':delivery:' .. id end
 
+function hf.key.holding(tag) return tag .. ':holding' end
+function hf.key.held_by(tag, fence) return tag .. ':held:' .. hf.escape(fence) end
+function hf.key.retired(tag) return tag .. ':retired' end
 function hf.key.parked_hosts(tag) return tag .. ':parked' end
 function hf.key.settled(tag, day) return tag .. ':settled:' .. day end
 function hf.key.session(tag, session) return tag .. ':session:' .. hf.escape(session) end

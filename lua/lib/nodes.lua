@@ -2,6 +2,7 @@
 
 -- The caller's own row. Refuses unless this incarnation is the one that joined and has not left.
 function hf.open_node(ctx, host, id, incarnation)
+  if hf.is_retired(ctx, host) then hf.refuse('HOST_RETIRED', 'host ' .. host .. ' is retired; its nodes only report') end
   local node = hf.read_node(ctx, host, id)
   if not node or incarnation > node.incarnation then
     hf.refuse('NOT_JOINED', 'node ' .. host .. '/' .. id .. ' incarnation ' .. incarnation .. ' has not joined')
@@ -74,7 +75,7 @@ function hf.gone_peers(ctx, me)
     if id and id ~= me.id then
       local peer = hf.read_node(ctx, me.host, id)
       if peer and peer.state == 'left' then
-        gone[#gone + 1] = { id = id, how = 'left', crashed = false }
+        gone[#gone + 1] = { id = id, how = 'left' }
       elseif peer then
         if peer.heartbeat_at > ctx.now then
           -- Written before a backward jump of the clock: its age counts from now.
@@ -84,7 +85,7 @@ function hf.gone_peers(ctx, me)
         local stale_at = peer.heartbeat_at + stale_after
         if ctx.now >= stale_at then
           if judging == nil then judging = may_judge(ctx) end
-          if judging then gone[#gone + 1] = { id = id, how = 'stale', crashed = true } end
+          if judging then gone[#gone + 1] = { id = id, how = 'stale' } end
           stale_at = ctx.now + hf.setting(ctx, 'heartbeat_ms')
         end
         if not next_at or stale_at < next_at then next_at = stale_at end

@@ -41,6 +41,17 @@ function hf.finish_parking(ctx, claim)
   end
 end
 
+-- A parked delivery that an operator moves leaves its lane at once.
+function hf.leave_lane(ctx, row)
+  if row.state ~= 'queued' or not row.parked_by then return end
+  local lane = hf.lane_name(row.conversation, row.session)
+  local list, parked = hf.key.lane(ctx.tag, row.host, lane), hf.key.parked(ctx.tag, row.host)
+  redis.call('LREM', list, 1, row.id)
+  if redis.call('EXISTS', list) == 1 then return end
+  redis.call('ZREM', parked, lane)
+  if redis.call('EXISTS', parked) == 0 then redis.call('SREM', hf.key.parked_hosts(ctx.tag), row.host) end
+end
+
 local function next_of_lane(ctx, claim, lane)
   local list = hf.key.lane(ctx.tag, claim.node.host, lane)
   while claim.looked < LOOKED_AT_MOST do
@@ -71,24 +82,30 @@ local function unpark(ctx, claim, row)
   hf.grant_claim(ctx, claim, row, 'parked')
 end
 
--- Serves one lane that no pause covers any more. False when the claim is full before the lane is empty.
-local function serve_lane(ctx, claim, lane, fence)
+-- Serves one lane in which a pause is not the strictest fence. Answers how far it came: `empty`; `full`, when
+-- the claim is; or `paused`, at a delivery that was released from a hold and meets a pause under it.
+local function serve_lane(ctx, claim, lane)
   local list = hf.key.lane(ctx.tag, claim.node.host, lane)
   local row = next_of_lane(ctx, claim, lane)
   while row do
-    if fence then
+    local fence = hf.fence_over(ctx, row)
+    if fence and fence.kind == 'block' then
       hf.fail_delivery(ctx, row, 'blocked', 'fence', fence.field)
-    elseif row.deliver_by and row.deliver_by <= ctx.now then
+    elseif fence and fence.kind == 'hold' then
+      hf.hold_delivery(ctx, row, 'fence', claim.node.name, fence.field)
+    elseif fence then
+      return 'paused'
+    elseif hf.came_too_late(ctx, row) then
       hf.fail_delivery(ctx, row, 'expired', 'deadline', 'deliver_by')
     elseif hf.has_room(ctx, claim, row) then
       unpark(ctx, claim, row)
     else
-      return false
+      return 'full'
     end
     redis.call('LPOP', list)
     row = next_of_lane(ctx, claim, lane)
   end
-  return redis.call('LLEN', list) == 0
+  return redis.call('LLEN', list) == 0 and 'empty' or 'full'
 end
 
 local function forget_lane(ctx, claim, lane)
@@ -103,13 +120,13 @@ local function look_at_lanes(ctx, claim, lanes)
   for at = 1, #lanes, 2 do
     local lane = lanes[at]
     local conversation, session = hf.lane_parts(lane)
-    local fence = hf.fence_over(ctx, claim.node.host, conversation, session)
-    if fence and fence.kind ~= 'block' then
+    local fence = hf.fence_over_lane(ctx, claim.node.host, conversation, session)
+    if fence and fence.kind == 'pause' then
       if fence.expires_at then hf.look_again_at(claim, fence.expires_at) end
-    elseif not serve_lane(ctx, claim, lane, fence) then
-      return false
     else
-      forget_lane(ctx, claim, lane)
+      local came = serve_lane(ctx, claim, lane)
+      if came == 'full' then return false end
+      if came == 'empty' then forget_lane(ctx, claim, lane) end
     end
   end
   return true

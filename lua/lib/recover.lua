@@ -27,8 +27,19 @@ local function must_wait(ctx, claim, row, crashed)
   return false
 end
 
+-- Whether the process that owned a delivery left cleanly: then recovering it does not count.
+local function left_cleanly(ctx, claim, row)
+  local left = claim.left[row.owner]
+  if left == nil then
+    left = redis.call('HGET', hf.key.node(ctx.tag, row.host, row.owner), 'left_incarnations') or ''
+    claim.left[row.owner] = left
+  end
+  return string.find(left, ' ' .. row.incarnation .. ' ', 1, true) ~= nil
+end
+
 -- Gives an unfinished, idle delivery of a gone process to the claiming one. False when the claim is full.
-local function recover(ctx, claim, row, how, crashed)
+local function recover(ctx, claim, row, how)
+  local crashed = not left_cleanly(ctx, claim, row)
   if must_wait(ctx, claim, row, crashed) then return false end
   local takeovers = row.takeovers + (crashed and 1 or 0)
   if crashed and takeovers >= hf.setting(ctx, 'max_takeovers') then
@@ -54,7 +65,7 @@ local function is_gone(claim, row, consumer)
 end
 
 -- One entry of the pending list of `consumer`. False when the claim is full.
-local function recover_entry(ctx, claim, entry, consumer, how, crashed)
+local function recover_entry(ctx, claim, entry, consumer, how)
   local id = hf.entry_delivery(ctx, claim, entry)
   if not id then
     hf.clear_ghost(ctx, claim, entry)
@@ -62,7 +73,7 @@ local function recover_entry(ctx, claim, entry, consumer, how, crashed)
   end
   local row = hf.read_delivery(ctx, id)
   if row and row.entry == entry and (row.state == 'claimed' or row.state == 'mirrored') and is_gone(claim, row, consumer) then
-    return recover(ctx, claim, row, how, crashed)
+    return recover(ctx, claim, row, how)
   end
   if row and row.entry == entry and row.state == 'queued' and not row.parked_by then
     -- Read by someone who is no node: it was never claimed.
@@ -76,10 +87,10 @@ local function recover_entry(ctx, claim, entry, consumer, how, crashed)
 end
 
 -- Walks a pending list from `after`; answers the last entry done with, and whether the end was reached.
-local function walk_pending(ctx, claim, consumer, after, how, crashed)
+local function walk_pending(ctx, claim, consumer, after, how)
   local entries = pending_of(ctx, claim, consumer, after)
   for _, entry in ipairs(entries) do
-    if not recover_entry(ctx, claim, entry[1], consumer, how, crashed) then return after, false end
+    if not recover_entry(ctx, claim, entry[1], consumer, how) then return after, false end
     after = entry[1]
   end
   return after, #entries < PENDING_A_LOOK
@@ -87,7 +98,7 @@ end
 
 -- The next of the host's delivered and unsettled, oldest first, after a cursor `<score> <id>`. Ranks would
 -- shift under the walk; scores alone may be shared by many.
-local function awaiting_after(ctx, host, cursor)
+function hf.awaiting_after(ctx, host, cursor)
   local score, last_id = string.match(cursor, '^(%d+) (%S+)$')
   local found, offset = {}, 0
   while true do
@@ -108,7 +119,7 @@ end
 -- gone executors become visible as unknown. Answers the next cursor (START at the end), not moved past what
 -- did not fit.
 local function walk_awaiting(ctx, claim, cursor, owners)
-  local slice, ended = awaiting_after(ctx, claim.node.host, cursor)
+  local slice, ended = hf.awaiting_after(ctx, claim.node.host, cursor)
   for _, found in ipairs(slice) do
     local row = hf.read_delivery(ctx, found.id)
     local owner = row and row.state == 'delivered' and row.owner and owners[row.owner]
@@ -117,7 +128,7 @@ local function walk_awaiting(ctx, claim, cursor, owners)
         if hf.list_unknown(ctx, row, row.attempts, owner.reason) then
           hf.note_move(ctx, row.id .. '/' .. row.attempts, 'executing', 'unknown')
         end
-      elseif not hf.is_finished(row) and not recover(ctx, claim, row, owner.how, owner.crashed) then
+      elseif not hf.is_finished(row) and not recover(ctx, claim, row, owner.how) then
         return cursor
       end
     end
@@ -130,17 +141,16 @@ end
 function hf.serve_own(ctx, claim)
   local node = claim.node
   if not node.resume then return end
-  local crashed = node.resume == 'crashed'
   local key = hf.key.node(ctx.tag, node.host, node.id)
   local awaiting, pending = node.resume_awaiting or START, node.resume_pending
   if awaiting ~= DONE then
-    local owners = { [node.id] = { how = 'resume', crashed = crashed, reason = 'superseded' } }
+    local owners = { [node.id] = { how = 'resume', reason = 'superseded' } }
     awaiting = walk_awaiting(ctx, claim, awaiting, owners)
     if awaiting == START and not claim.full then awaiting = DONE end
   end
   if awaiting == DONE and not claim.full then
     local ended
-    pending, ended = walk_pending(ctx, claim, node.id, pending, 'resume', crashed)
+    pending, ended = walk_pending(ctx, claim, node.id, pending, 'resume')
     if ended then
       redis.call('HDEL', key, 'resume', 'resume_pending', 'resume_awaiting')
       return
@@ -159,7 +169,7 @@ local function serve_strangers(ctx, claim)
   for _, consumer in ipairs(consumers) do
     local name, pending = consumer[2], consumer[4]
     if pending > 0 and name ~= claim.node.id and redis.call('EXISTS', hf.key.node(ctx.tag, claim.node.host, name)) == 0 then
-      local _, ended = walk_pending(ctx, claim, name, nil, 'takeover', false)
+      local _, ended = walk_pending(ctx, claim, name, nil, 'takeover')
       if not ended then return false end
     end
   end
@@ -181,14 +191,14 @@ function hf.serve_stale(ctx, claim)
   local ended = serve_strangers(ctx, claim)
   local owners = {}
   for _, peer in ipairs(gone) do
-    owners[peer.id] = { how = 'takeover', crashed = peer.crashed, reason = peer.how }
+    owners[peer.id] = { how = 'takeover', reason = peer.how }
   end
   -- Handed off before pending: so a lane keeps its order.
   local cursor = last[2] or START
   if #gone > 0 and not claim.full then cursor = walk_awaiting(ctx, claim, cursor, owners) end
   for _, peer in ipairs(gone) do
     if cursor == START and not claim.full then
-      local _, peer_ended = walk_pending(ctx, claim, peer.id, nil, 'takeover', peer.crashed)
+      local _, peer_ended = walk_pending(ctx, claim, peer.id, nil, 'takeover')
       ended = ended and peer_ended
     end
   end

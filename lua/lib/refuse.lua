@@ -4,7 +4,7 @@
 function hf.refuse_delivery(ctx, node, id, epoch, verdict, reason)
   local row = hf.read_delivery(ctx, id)
   if not row then return hf.item_refused(id, 'DELIVERY_NOT_FOUND') end
-  if row.state == 'held' and row.held_reason == reason and row.epoch > epoch then return hf.item_ok(row) end
+  if row.state == 'held' and row.held_reason == reason and row.held_by == node.name and row.epoch > epoch then return hf.item_ok(row) end
   local code = hf.check_owner(row, node, epoch)
   if code then return hf.item_refused(id, code, row) end
   if (row.state == 'failed' or row.state == 'unknown') and row.state == verdict then return hf.item_ok(row) end

@@ -126,9 +126,9 @@ end
 local function go_on(ctx, row, node, report)
   local owner_lives = row.host == node.host and row.owner == node.id and row.incarnation == report.incarnation
     and node.incarnation == report.incarnation and node.state ~= 'left'
-  if row.attempts >= hf.setting(ctx, 'max_redrive') then
+  if row.attempts - row.redrive_from >= hf.setting(ctx, 'max_redrive') then
     hf.hold_delivery(ctx, row, 'redrive_exhausted', node.name)
-  elseif not owner_lives then
+  elseif not owner_lives or hf.is_retired(ctx, row.host) then
     hf.requeue_delivery(ctx, row, node.name, 'not_sent')
   end
 end

@@ -27,7 +27,7 @@ local function why_executing(ctx, row)
 end
 
 local function why_waiting(ctx, row)
-  local fence = hf.fence_over(ctx, row.host, row.conversation, row.session)
+  local fence = hf.fence_over(ctx, row)
   if fence then
     return 'fenced', fence.field .. ' stands: ' .. tostring(redis.call('HGET', hf.key.fences(ctx.tag), fence.field))
   end
@@ -42,7 +42,7 @@ local function why_waiting(ctx, row)
 end
 
 function hf.why(ctx, row)
-  if row.state == 'held' then return 'held', tostring(row.held_reason) end
+  if row.state == 'held' then return 'held', tostring(row.held_reason) .. ((row.held_fence or '') ~= '' and ' ' .. row.held_fence or '') end
   if row.state == 'failed' then
     local failed = redis.call('HMGET', hf.key.delivery(ctx.tag, row.id), 'failed_code', 'failed_detail')
     return 'failed', tostring(failed[1]) .. ' ' .. tostring(failed[2] or '')

@@ -73,6 +73,22 @@ const catalogue = {
     next: 'use a new key for new content',
   },
 
+  HOST_FULL: {
+    status: 429,
+    cause: 'a recipient host has max_queued_per_host entries queued; nothing was accepted',
+    next: 'send again later with the same key',
+  },
+  HOST_RETIRED: {
+    status: 409,
+    cause: 'the host is retired: nothing is handed out there',
+    next: 'use another host',
+  },
+  HOST_NOT_FOUND: {
+    status: 404,
+    cause: 'no host of this name was ever seen',
+    next: '`holdfast host ls` shows those that were',
+  },
+
   // Nodes
   NOT_JOINED: { status: 409, cause: 'this node has not joined the hub', next: 'join, then repeat the call' },
   SUPERSEDED: {
@@ -154,6 +170,16 @@ const catalogue = {
     status: 409,
     cause: 'the attempt has an outcome; a late report never overwrites it',
     next: 'nothing; the report is kept as evidence',
+  },
+  NOT_HELD: {
+    status: 409,
+    cause: 'the delivery is not in the held queue',
+    next: 'look at its state (`holdfast delivery show`); only held deliveries are released or rejected',
+  },
+  EXECUTING: {
+    status: 409,
+    cause: 'an attempt is open: whatever it does cannot be taken back',
+    next: 'wait for its report, or resolve it when its outcome is known by other means',
   },
   HELD: {
     status: 409,

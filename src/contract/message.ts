@@ -29,6 +29,8 @@ export const messageSchema = z.strictObject({
   ]),
   contentType: id.optional(),
   parent: id.optional(),
+  /** The message that this one sends again, under a new key. */
+  resendOf: id.optional(),
   /** Until when it must be claimed, by the clock of Redis. */
   deliverBy: timeSchema.optional(),
   /** Until when it must be begun, by the clock of Redis. */
@@ -45,6 +47,7 @@ export interface PreparedMessage {
   readonly payload: Buffer
   readonly contentType: string
   readonly parent: string
+  readonly resendOf: string
   readonly deliverBy: string
   readonly executeBy: string
   readonly sha256: string
@@ -71,6 +74,7 @@ export function prepareMessage(input: MessageInput): PreparedMessage {
     payload,
     contentType: message.contentType ?? '',
     parent,
+    resendOf: message.resendOf ?? '',
     deliverBy: message.deliverBy?.toString() ?? '',
     executeBy: message.executeBy?.toString() ?? '',
     sha256,

@@ -18,6 +18,11 @@ export const settings = {
   log_length: { default: 100_000, least: 1000, meaning: 'entries kept in :log, about' },
   max_claim_bytes: { default: 16_777_216, least: 1024, meaning: 'payload bytes handed out by one claim' },
   max_payload_bytes: { default: 1_048_576, least: 1, meaning: 'the largest payload accepted' },
+  max_queued_per_host: {
+    default: 0,
+    least: 0,
+    meaning: 'entries a host stream may hold before accept refuses; 0: no limit',
+  },
   max_recipients: { default: 10_000, least: 1, meaning: 'the most recipients of one message' },
   max_redrive: {
     default: 10,

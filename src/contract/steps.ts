@@ -19,6 +19,8 @@ export interface JoinReply {
   readonly staleAfterMs: number
   readonly maxResultBytes: number
   readonly maxRedrive: number
+  /** Fields of the config hash whose values are bad: the defaults are used. */
+  readonly badSettings: readonly string[]
 }
 
 export interface HeartbeatReply {

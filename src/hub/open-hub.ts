@@ -1,29 +1,28 @@
 import { randomUUID } from 'node:crypto'
-import { setTimeout as sleep } from 'node:timers/promises'
-import { backoffMs } from '../contract/backoff.js'
-import { isHoldfastError } from '../contract/errors.js'
-import { type MessageInput, type PreparedMessage, prepareMessage } from '../contract/message.js'
-import { aroundCall, type OnPoint } from '../contract/points.js'
-import type { DeliveryState } from '../contract/states.js'
-import { openStore, type Store } from '../record/connections.js'
+import { messageId } from '../contract/ids.js'
+import type { MessageInput, Recipient } from '../contract/message.js'
+import type { OnPoint } from '../contract/points.js'
+import { openBlockingReader, openStore, type Store } from '../record/connections.js'
 import {
-  type FanOutReply,
   type FenceReply,
-  type Functions,
   functionsOf,
   type InitReply,
   type LiftReply,
+  type OperatorReply,
   type WhyReply,
 } from '../record/functions.js'
 import { type Keys, keysOf } from '../record/keys.js'
 import { loadLibrary } from '../record/library.js'
-import { type Reader, readerOf } from '../record/reader.js'
+import { readerOf } from '../record/reader.js'
+import { type Accepted, type AcceptParts, acceptMessage, resendMessage } from './accept.js'
+import { changeSetting, readConfiguration, type SettingView } from './configuration.js'
+import { type DeliveryFilter, type DeliveryPage, listDeliveries } from './delivery-pages.js'
 import {
-  type DeliveryFilter,
-  type DeliveryPage,
   type FenceView,
-  listDeliveries,
+  type HeldEntry,
+  type HostView,
   listFences,
+  listHeld,
   listHosts,
   listPending,
   listUnknown,
@@ -31,7 +30,9 @@ import {
   readCounts,
   type UnknownEntry,
 } from './lists.js'
+import { type Repaired, repairObligations } from './repair.js'
 import { type DeliveryView, type MessageView, readDelivery, readMessage } from './views.js'
+import { createLogBell, type LogBell, waitForMessage } from './wait.js'
 
 export interface HubOptions {
   /** URL of the Redis server that holds the record. */
@@ -48,15 +49,6 @@ export interface HubOptions {
   readonly onPoint?: OnPoint | undefined
 }
 
-/** The answer to accept: the message's id and its deliveries, the same for every repeat of the key. */
-export interface Accepted {
-  readonly id: string
-  readonly deliveries: readonly { id: string; host: string; session?: string; state: DeliveryState }[]
-  readonly fanOut: 'complete' | 'pending'
-  /** True when the key was known: these are the first ids, with their present states. */
-  readonly replayed: boolean
-}
-
 /** Why and by whom a fence is set; kept with it. */
 export interface FenceOptions {
   readonly reason: string
@@ -65,12 +57,10 @@ export interface FenceOptions {
   readonly until?: Date | number | undefined
 }
 
-/** Messages made whole by {@link Hub.repair}. */
-export interface Repaired {
-  readonly messages: number
-  readonly deliveries: number
-  /** Messages whose rows contradict themselves; they stay owed. */
-  readonly stuck: number
+/** Who does an operator's act, and why; kept on the row and in the log. */
+export interface ActOptions {
+  readonly reason: string
+  readonly actor: string
 }
 
 /**
@@ -85,29 +75,51 @@ export interface Hub {
    * @throws INVALID_ARGUMENT, NO_ROUTE, PAYLOAD_TOO_LARGE, TOO_MANY_RECIPIENTS, IDEMPOTENCY_MISMATCH
    */
   accept(message: MessageInput): Promise<Accepted>
+  /** Accepts the message again under a new key, with a link to the first. @throws MESSAGE_NOT_FOUND */
+  resend(messageId: string, options: { key: string; to?: readonly Recipient[] }): Promise<Accepted>
   /** Completes the fan-outs that were cut. Runs by itself at the start. */
   repair(): Promise<Repaired>
+  /** @throws MESSAGE_NOT_FOUND */
   message(id: string): Promise<MessageView>
+  /** The message once all its deliveries are settled, or as it stands after `timeoutMs`. */
+  waitFor(messageId: string, timeoutMs: number): Promise<MessageView>
+  /** @throws DELIVERY_NOT_FOUND */
   delivery(id: string): Promise<DeliveryView>
   deliveries(filter?: DeliveryFilter): Promise<DeliveryPage>
   why(deliveryId: string): Promise<WhyReply>
   pending(host?: string): Promise<PendingEntry[]>
+  held(): Promise<HeldEntry[]>
   unknown(): Promise<UnknownEntry[]>
-  hosts(): Promise<string[]>
+  hosts(): Promise<HostView[]>
   counts(): Promise<Record<string, number>>
   fences(): Promise<FenceView[]>
   /** What the scope covers waits in its place until the pause is lifted or lapses. */
   pause(scope: string, options: FenceOptions): Promise<FenceReply>
+  /** What the scope covers goes to the held queue at its next claim or begin. */
+  hold(scope: string, options: FenceOptions): Promise<FenceReply>
   /** What the scope covers fails at its next claim or begin. */
   block(scope: string, options: FenceOptions): Promise<FenceReply>
+  /** What a pause parked is served again, what a hold parked is queued again. @throws FENCE_NOT_FOUND */
   lift(kind: 'pause' | 'hold' | 'block', scope: string, actor: string): Promise<LiftReply>
+  /** Pauses a host with the reason `drain`. */
+  drain(host: string, actor: string): Promise<FenceReply>
+  /** Takes a host out for good: its idle deliveries go to the held queue. @throws HOST_NOT_FOUND */
+  retire(host: string, options: ActOptions): Promise<void>
+  /** Held to queued; it passes the holds that stand now, once. @throws NOT_HELD, HOST_RETIRED */
+  release(deliveryId: string, options: ActOptions): Promise<OperatorReply>
+  /** Held to failed. @throws NOT_HELD */
+  reject(deliveryId: string, options: ActOptions): Promise<OperatorReply>
+  /** An idle delivery to the held queue. @throws EXECUTING, ALREADY_SETTLED, WRONG_STATE */
+  holdDelivery(deliveryId: string, options: ActOptions): Promise<OperatorReply>
+  /** An idle or held delivery to failed. @throws EXECUTING, ALREADY_SETTLED, WRONG_STATE */
+  cancel(deliveryId: string, options: ActOptions): Promise<OperatorReply>
+  configuration(): Promise<SettingView[]>
+  /** Changes a tunable for every process at once. @throws INVALID_ARGUMENT */
+  configure(name: string, value: number | string): Promise<void>
   close(): Promise<void>
 }
 
 const defaultDeadlineMs = 10_000
-const fanOutChunk = 128
-const repairAtOnce = 100
-const retry = { leastMs: 20, mostMs: 1000 }
 
 /**
  * Opens a hub: connects, brings the function library to the server and starts to complete cut fan-outs.
@@ -151,144 +163,55 @@ function hubOn(store: Store, keys: Keys, options: HubOptions): Hub {
   const functions = functionsOf(store, keys.tag)
   const reader = readerOf(store, keys)
   const deadlineMs = options.deadlineMs ?? defaultDeadlineMs
-  const { onPoint } = options
-  let closing = false
+  const parts: AcceptParts = { store, reader, keys, functions, deadlineMs, onPoint: options.onPoint }
+  const closing = new AbortController()
+  let bell: LogBell | undefined
 
-  const repair = () => repairAll(reader, keys, functions, onPoint, () => closing)
+  const repair = () => repairObligations(parts, () => closing.signal.aborted)
   const repairing = repair().catch((error: unknown) => {
-    if (!closing) options.onRepairError?.(error)
+    if (!closing.signal.aborted) options.onRepairError?.(error)
   })
 
   return {
     name: options.hub ?? 'hf',
-    accept: async (input) => {
-      const message = prepareMessage(input)
-      const reply = await untilAnswered(deadlineMs, () => accept(functions, message, onPoint))
-      const made = await completeFanOut(functions, reply, onPoint)
-      // Another hub may have made some of them: then the record alone knows them all.
-      if (!reply.replayed && made.deliveries.length === made.made) {
-        return { id: reply.id, deliveries: made.deliveries, fanOut: made.fanOut, replayed: false }
-      }
-      const view = await untilAnswered(deadlineMs, () => readMessage(reader, keys, reply.id))
-      return {
-        id: reply.id,
-        deliveries: view.deliveries.map(briefOf),
-        fanOut: view.fanOut,
-        replayed: reply.replayed,
-      }
-    },
+    accept: (input) => acceptMessage(parts, input),
+    resend: (id, resend) => resendMessage(parts, id, resend),
     repair,
     message: (id) => readMessage(reader, keys, id),
+    waitFor: async (id, timeoutMs) => {
+      bell ??= createLogBell(openBlockingReader({ url: options.redis, name: 'holdfast-wait' }), keys.log)
+      return waitForMessage({ reader, keys, bell }, messageId(id), timeoutMs, closing.signal)
+    },
     delivery: (id) => readDelivery(reader, keys, id),
     deliveries: (filter = {}) => listDeliveries(reader, keys, filter),
     why: (id) => functions.why(id),
     pending: (host) => listPending(reader, keys, host),
+    held: () => listHeld(reader, keys),
     unknown: () => listUnknown(reader, keys),
     hosts: () => listHosts(reader, keys),
     counts: () => readCounts(reader, keys),
     fences: () => listFences(reader, keys),
     pause: (scope, fence) => functions.pause(scope, fence.reason, fence.actor, untilMs(fence)),
+    hold: (scope, fence) => functions.hold(scope, fence.reason, fence.actor, untilMs(fence)),
     block: (scope, fence) => functions.block(scope, fence.reason, fence.actor, untilMs(fence)),
     lift: (kind, scope, actor) => functions.lift(kind, scope, actor),
+    drain: (host, actor) => functions.pause(`host:${host}`, 'drain', actor),
+    retire: async (host, act) => {
+      while ((await functions.retire(host, act.actor, act.reason)).more);
+    },
+    release: (id, act) => functions.release(id, act.actor, act.reason),
+    reject: (id, act) => functions.reject(id, act.actor, act.reason),
+    holdDelivery: (id, act) => functions.holdDelivery(id, act.actor, act.reason),
+    cancel: (id, act) => functions.cancel(id, act.actor, act.reason),
+    configuration: () => readConfiguration(reader, keys),
+    configure: (name, value) => changeSetting({ store, reader, keys }, name, String(value)),
     close: async () => {
-      closing = true
+      closing.abort()
+      await bell?.close()
       await repairing
       await store.close()
     },
   }
-}
-
-function accept(functions: Functions, message: PreparedMessage, onPoint: OnPoint | undefined) {
-  return aroundCall('accept', onPoint, (options) => functions.accept(message, options))
-}
-
-/** Repeats a call that is safe to repeat until it is answered or the deadline has passed. */
-async function untilAnswered<Reply>(deadlineMs: number, call: () => Promise<Reply>): Promise<Reply> {
-  const deadlineAt = performance.now() + deadlineMs
-  for (let failures = 1; ; failures += 1) {
-    try {
-      return await call()
-    } catch (error) {
-      const waitMs = backoffMs(retry, failures)
-      if (!isHoldfastError(error, 'STORE_UNAVAILABLE', 'DEADLINE_EXCEEDED')) throw error
-      if (performance.now() + waitMs > deadlineAt) throw error
-      await sleep(waitMs)
-    }
-  }
-}
-
-/** Makes what is still owed. Where that fails the obligation stands, and the answer says `pending`. */
-async function completeFanOut(
-  functions: Functions,
-  reply: FanOutReply,
-  onPoint: OnPoint | undefined,
-): Promise<{ deliveries: FanOutReply['deliveries']; made: number; fanOut: 'complete' | 'pending' }> {
-  const deliveries = [...reply.deliveries]
-  let { made } = reply
-  while (made < reply.recipients) {
-    try {
-      const chunk = await fanOut(functions, reply.id, onPoint)
-      deliveries.push(...chunk.deliveries)
-      made = chunk.made
-    } catch (error) {
-      if (isHoldfastError(error)) return { deliveries, made, fanOut: 'pending' }
-      throw error
-    }
-  }
-  return { deliveries, made, fanOut: 'complete' }
-}
-
-function fanOut(functions: Functions, id: string, onPoint: OnPoint | undefined): Promise<FanOutReply> {
-  return aroundCall('fan_out', onPoint, (options) => functions.fanOut(id, fanOutChunk, options))
-}
-
-async function repairAll(
-  reader: Reader,
-  keys: Keys,
-  functions: Functions,
-  onPoint: OnPoint | undefined,
-  stopped: () => boolean,
-): Promise<Repaired> {
-  let messages = 0
-  let deliveries = 0
-  let stuck = 0
-  while (!stopped()) {
-    const owing = await reader.strings(['ZRANGE', keys.obligations, stuck, stuck + repairAtOnce - 1])
-    if (owing.length === 0) break
-    for (const id of owing) {
-      const made = await repairOne(functions, id, onPoint, stopped)
-      if (made === undefined) stuck += 1
-      deliveries += made ?? 0
-      messages += made ? 1 : 0
-    }
-  }
-  return { messages, deliveries, stuck }
-}
-
-/** Deliveries made for one message; undefined where the record is in its way, which a later repair meets again. */
-async function repairOne(
-  functions: Functions,
-  id: string,
-  onPoint: OnPoint | undefined,
-  stopped: () => boolean,
-): Promise<number | undefined> {
-  let deliveries = 0
-  try {
-    for (let complete = false; !complete && !stopped(); ) {
-      const reply = await fanOut(functions, id, onPoint)
-      deliveries += reply.deliveries.length
-      complete = reply.made >= reply.recipients
-    }
-    return deliveries
-  } catch (error) {
-    if (isHoldfastError(error, 'STORE_UNAVAILABLE', 'DEADLINE_EXCEEDED', 'STORE_UNKNOWN')) throw error
-    return undefined
-  }
-}
-
-function briefOf(view: DeliveryView): Accepted['deliveries'][number] {
-  const { id, host, session, state } = view
-  return session === undefined ? { id, host, state } : { id, host, session, state }
 }
 
 function untilMs(fence: FenceOptions): number | undefined {

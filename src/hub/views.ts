@@ -56,6 +56,7 @@ export interface MessageView {
   readonly sender: string
   readonly key: string
   readonly parent?: string
+  readonly resendOf?: string
   readonly contentType?: string
   readonly sha256: string
   readonly bytes: number
@@ -81,6 +82,7 @@ export async function readMessage(reader: Reader, keys: Keys, id: string): Promi
     sender: row.get('sender') ?? '',
     key: row.get('key') ?? '',
     ...present('parent', row.get('parent')),
+    ...present('resendOf', row.get('resend_of')),
     ...present('contentType', row.get('content_type')),
     sha256: row.get('sha256') ?? '',
     bytes: Number(row.get('bytes') ?? 0),
@@ -157,7 +159,7 @@ function attemptView(delivery: string, number: number, row: Row): AttemptView {
 function reasonOf(row: Row): string | undefined {
   switch (row.get('state')) {
     case 'held':
-      return row.get('held_reason')
+      return [row.get('held_reason'), row.get('held_fence')].filter(Boolean).join(' ')
     case 'failed':
       return [row.get('failed_code'), row.get('failed_detail')].filter(Boolean).join(' ')
     case 'unknown':

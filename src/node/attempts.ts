@@ -4,6 +4,7 @@ import { isHoldfastError } from '../contract/errors.js'
 import type { Outcome } from '../contract/outcomes.js'
 import type { OnPoint } from '../contract/points.js'
 import type { BeginItem, StepDone, StepRefused, StepResult } from '../contract/steps.js'
+import type { BlockingMeter } from './blocking.js'
 import type { Executor } from './executor.js'
 import type { Verdict, Work } from './lanes.js'
 import { runWithLimit } from './limit.js'
@@ -23,6 +24,7 @@ export interface AttemptsOptions {
   epochOf(id: string): number | undefined
   readonly timeLimitMs: number
   readonly graceMs: number
+  readonly blocking: BlockingMeter
   readonly log: NodeLog
   readonly onPoint: OnPoint | undefined
 }
@@ -36,7 +38,7 @@ export interface Attempts {
   abort(reason: string): void
 }
 
-const redrive = { leastMs: 500, mostMs: 60_000 }
+export const redrive = { leastMs: 500, mostMs: 60_000 }
 const over: Verdict = { kind: 'over' }
 
 export function createAttempts(options: AttemptsOptions): Attempts {
@@ -120,7 +122,10 @@ export function createAttempts(options: AttemptsOptions): Attempts {
     }
     onPoint?.('execute.entered')
     return await runWithLimit(controller, options, {
-      run: () => options.executor.run(attempt, { childStarted: (child) => mirror.recordChild(grant, child) }),
+      run: () =>
+        timed(options.blocking, () =>
+          options.executor.run(attempt, { childStarted: (child) => mirror.recordChild(grant, child) }),
+        ),
       ended: () => handlers.delete(controller),
       late: (outcome) => reportLate(work, grant, number, outcome),
     })
@@ -172,4 +177,12 @@ export function createAttempts(options: AttemptsOptions): Attempts {
       for (const controller of handlers) controller.abort(new Error(reason))
     },
   }
+}
+
+/** Starts a handler and notes how long its synchronous part held the event loop. */
+function timed(blocking: BlockingMeter, start: () => Promise<Outcome>): Promise<Outcome> {
+  const startedAt = performance.now()
+  const running = start()
+  blocking.note('handler', performance.now() - startedAt)
+  return running
 }

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { backoffMs } from '../contract/backoff.js'
 import { isHoldfastError } from '../contract/errors.js'
+import { createBlockingMeter } from './blocking.js'
 import { type NodeLog, silentLog } from './log.js'
 import { openMirror } from './mirror.js'
 import { checkOptions, type NodeOptions } from './node-options.js'
@@ -50,11 +51,13 @@ export function createNode(options: NodeOptions): HoldfastNode {
   })
 
   async function open(): Promise<RunningWork> {
+    const blocking = createBlockingMeter(log)
     const mirror = openMirror({
       file: options.mirror,
       host: settings.host,
       node: settings.node,
       hub: settings.hub,
+      onCommit: (tookMs) => blocking.note('mirror', tookMs),
     })
     try {
       const transport = await openTransport(settings.hub, options, log, starting.signal)
@@ -64,6 +67,7 @@ export function createNode(options: NodeOptions): HoldfastNode {
         log,
         mirror,
         transport,
+        blocking,
         end,
         signal: starting.signal,
       }).catch(async (error: unknown) => {

@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto'
+import { backoffMs } from '../contract/backoff.js'
 import type { OnPoint } from '../contract/points.js'
 import type { ClaimedDelivery, RefuseItem, StepItem, StepResult } from '../contract/steps.js'
+import { redrive } from './attempts.js'
 import type { Lanes, Work } from './lanes.js'
 import type { NodeLog } from './log.js'
 import type { Mirror } from './mirror.js'
@@ -39,7 +41,18 @@ export function createHandoff(options: HandoffOptions): Handoff {
   function takeOn(claimed: ClaimedDelivery): void {
     const known = claimed.how === 'resume' ? mirror.copy(claimed.id) : undefined
     const work = { ...workOf(claimed), tries: known?.tries ?? 0 }
-    lanes.add(work, Math.max(0, (known?.notBeforeMs ?? 0) - Date.now()))
+    // Written by a clock that may have been put right since: never longer than a backoff can be.
+    const leftMs = (known?.notBeforeMs ?? 0) - Date.now()
+    lanes.add(
+      work,
+      Math.max(
+        0,
+        Math.min(
+          leftMs,
+          backoffMs(redrive, Math.max(1, work.tries), () => 1),
+        ),
+      ),
+    )
   }
 
   async function refuseCorrupt(deliveries: readonly ClaimedDelivery[]): Promise<ClaimedDelivery[]> {

@@ -59,13 +59,14 @@ export function createLanes(options: LanesOptions): Lanes {
   const held = new Map<string, number>()
   const ready: string[] = []
   const timers = new Set<NodeJS.Timeout>()
+  const putOff = new Map<string, number>()
   let running = 0
-  let putOff = 0
   let stopped: (() => void) | undefined
   let stopping = false
 
   function add(work: Work, afterMs = 0): void {
     held.set(work.id, work.epoch)
+    putOff.delete(work.id)
     if (afterMs > 0) tryLater(work, afterMs)
     else enqueue(work)
   }
@@ -109,16 +110,19 @@ export function createLanes(options: LanesOptions): Lanes {
   function leaveLane(key: string, lane: Lane, work: Work, verdict: Verdict): void {
     lane.queue.shift()
     lane.refusals = 0
-    if (verdict.kind === 'again') tryLater(work, verdict.afterMs)
-    else if (held.get(work.id) === work.epoch) held.delete(work.id)
+    if (held.get(work.id) === work.epoch) {
+      if (verdict.kind === 'again') tryLater(work, verdict.afterMs)
+      else held.delete(work.id)
+    }
     if (lane.queue.length > 0) makeReady(key, lane)
     else lanes.delete(key)
   }
 
   function tryLater(work: Work, afterMs: number): void {
-    putOff += 1
+    putOff.set(work.id, work.epoch)
     after(afterMs, () => {
-      putOff -= 1
+      if (putOff.get(work.id) !== work.epoch) return // it came back under a newer epoch
+      putOff.delete(work.id)
       enqueue(work)
     })
   }
@@ -134,6 +138,7 @@ export function createLanes(options: LanesOptions): Lanes {
   }
 
   function after(delayMs: number, action: () => void): void {
+    if (stopping) return
     const timer = setTimeout(() => {
       timers.delete(timer)
       action()
@@ -150,7 +155,7 @@ export function createLanes(options: LanesOptions): Lanes {
   return {
     add,
     epochOf: (id) => held.get(id),
-    active: () => held.size - putOff - waitingBehindPause(),
+    active: () => held.size - putOff.size - waitingBehindPause(),
     total: () => held.size,
     running: () => running,
     wake: () => {

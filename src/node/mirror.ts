@@ -17,6 +17,8 @@ export interface MirrorOptions extends MirrorOwner {
   readonly file: string
   /** How long to wait, blocking, for a holder that is just dying. Default 2000. */
   readonly lockWaitMs?: number
+  /** Told how many milliseconds each commit held the event loop. */
+  readonly onCommit?: ((tookMs: number) => void) | undefined
   /** Wall clock in ms; a seam for tests. */
   readonly now?: () => number
 }
@@ -59,15 +61,21 @@ export function openMirror(options: MirrorOptions): Mirror {
   const store = openStore(file, lockWaitMs)
   try {
     const incarnation = orUnusable(file, () => prepareMirror(store, file, options))
-    return mirrorOn(store, file, incarnation, now)
+    return mirrorOn(store, file, incarnation, now, options.onCommit)
   } catch (error) {
     store.close()
     throw error
   }
 }
 
-function mirrorOn(store: Store, file: string, incarnation: number, now: () => number): Mirror {
-  const commits = groupCommits(store, file)
+function mirrorOn(
+  store: Store,
+  file: string,
+  incarnation: number,
+  now: () => number,
+  onCommit: MirrorOptions['onCommit'],
+): Mirror {
+  const commits = groupCommits(store, file, onCommit)
   return {
     file,
     incarnation,

@@ -20,8 +20,8 @@ export interface Beat {
   readonly lastLogId: string
   /** Milliseconds since the work loop last made progress. */
   readonly progressAgeMs: number
-  /** Milliseconds that the mirror held the event loop since the last beat. */
-  readonly blockingMs: number
+  /** What held the event loop since the last beat. Milliseconds. */
+  readonly blocking: { readonly sumMs: number; readonly longestMs: number }
 }
 
 /** Where a claim left off: wait for what comes after. */

@@ -14,6 +14,7 @@ import type {
 } from '../contract/steps.js'
 import { type Attempts, createAttempts } from './attempts.js'
 import { createBatcher } from './batcher.js'
+import type { BlockingMeter } from './blocking.js'
 import { type ClaimLoop, createClaimLoop } from './claim-loop.js'
 import type { NodeEnd } from './create-node.js'
 import { createHandoff } from './handoff.js'
@@ -39,6 +40,7 @@ export interface WorkParts {
   readonly log: NodeLog
   readonly mirror: Mirror
   readonly transport: NodeTransport
+  readonly blocking: BlockingMeter
   end(how: NodeEnd): void
   /** Aborted by `stop`: a start that is not done yet gives up. */
   readonly signal: AbortSignal
@@ -51,7 +53,6 @@ const joinRetry = { leastMs: 100, mostMs: 2000 }
 interface Progress {
   lastLogId: string
   progressAt: number
-  blockedMs: number
 }
 
 /** The steps of this process, each repeated until it is answered. */
@@ -72,7 +73,7 @@ interface Steps {
 export async function startWork(parts: WorkParts): Promise<RunningWork> {
   const { options, settings, log, mirror, transport } = parts
   const who: NodeIdentity = { host: settings.host, node: settings.node, incarnation: mirror.incarnation }
-  const progress: Progress = { lastLogId: mirror.lastLogId(), progressAt: performance.now(), blockedMs: 0 }
+  const progress: Progress = { lastLogId: mirror.lastLogId(), progressAt: performance.now() }
   const halt = new AbortController()
   let started = false
   parts.signal.addEventListener('abort', () => {
@@ -93,6 +94,8 @@ export async function startWork(parts: WorkParts): Promise<RunningWork> {
 
   const joined = await join(rejoin, log, halt.signal)
   log.info({ ...who, storeId: joined.storeId }, 'joined')
+  if (joined.badSettings.length > 0)
+    log.warn({ settings: joined.badSettings }, 'bad values in :config; defaults are used')
   heartbeats.start(joined)
   try {
     await loops.reports.recover((grant) => grant.children.some(treeAlive))
@@ -150,7 +153,7 @@ interface Loops {
 }
 
 function loopsOf(parts: WorkParts, steps: Steps, progress: Progress): Loops {
-  const { options, settings, log, mirror, transport } = parts
+  const { options, settings, log, mirror, transport, blocking } = parts
   const { onPoint } = options
   const reports = createReports({ mirror, report: steps.report, log, onPoint })
   const lanes = createLanes({
@@ -161,6 +164,7 @@ function loopsOf(parts: WorkParts, steps: Steps, progress: Progress): Loops {
   const attempts = createAttempts({
     ...settings,
     mirror,
+    blocking,
     reports,
     begin: steps.begin,
     epochOf: lanes.epochOf,
@@ -193,18 +197,12 @@ function heartbeatsOf(
   onFatal: (error: Error) => void,
 ): Heartbeats {
   const { mirror, transport, log } = parts
-  function blockingSinceLast(): number {
-    const total = mirror.stats().totalMs
-    const since = total - progress.blockedMs
-    progress.blockedMs = total
-    return since
-  }
   return createHeartbeats({
     beat: async () => {
       const reply = await transport.heartbeat(who, {
         lastLogId: progress.lastLogId,
         progressAgeMs: performance.now() - progress.progressAt,
-        blockingMs: blockingSinceLast(),
+        blocking: parts.blocking.take(),
       })
       await mirror.setLastLogId(progress.lastLogId)
       return reply
@@ -247,12 +245,19 @@ function endingOf(
   }
 
   async function close(): Promise<void> {
+    parts.blocking.stop()
     await heartbeats.stop()
     await transport.close()
     await mirror.close()
   }
 
-  async function stop(): Promise<NodeEnd> {
+  let stopping: Promise<NodeEnd> | undefined
+  function stop(): Promise<NodeEnd> {
+    stopping ??= drain()
+    return stopping
+  }
+
+  async function drain(): Promise<NodeEnd> {
     if (failed !== undefined) return { kind: 'failed', error: failed }
     claims.stop()
     const idle = lanes.stop()
@@ -279,13 +284,21 @@ function endingOf(
     }
   }
 
+  /** A retired host hands out nothing more: what runs may end and be reported. Anything else ends the node. */
+  async function claimsEnded(error: unknown): Promise<void> {
+    const cause = error instanceof Error ? error : new Error(String(error))
+    if (!isHoldfastError(error, 'HOST_RETIRED')) return fail(cause)
+    log.warn({ error: cause.message }, 'draining')
+    looping = Promise.resolve()
+    await stop()
+    parts.end({ kind: 'failed', error: cause })
+  }
+
   return {
     fail,
     stop,
     watch: (loop) => {
-      looping = loop.catch((error: unknown) =>
-        fail(error instanceof Error ? error : new Error(String(error))),
-      )
+      looping = loop.catch((error: unknown) => claimsEnded(error))
     },
   }
 }

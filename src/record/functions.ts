@@ -56,6 +56,23 @@ export interface LiftReply {
   readonly fence: string
   readonly reason: string
   readonly hostsRung: number
+  /** Held deliveries that the next claims give back. */
+  readonly left: number
+  readonly logId: string
+}
+
+/** A delivery after an operator's act. */
+export interface OperatorReply {
+  readonly id: string
+  readonly state: DeliveryState
+  readonly epoch: number
+  readonly logId: string
+}
+
+export interface RetireReply {
+  readonly host: string
+  /** A slice was moved and there is more: call again. */
+  readonly more: boolean
   readonly logId: string
 }
 
@@ -106,7 +123,13 @@ export interface Functions {
   ): Promise<readonly StepResult[]>
   pause(scope: string, reason: string, actor: string, untilMs?: number): Promise<FenceReply>
   block(scope: string, reason: string, actor: string, untilMs?: number): Promise<FenceReply>
+  hold(scope: string, reason: string, actor: string, untilMs?: number): Promise<FenceReply>
   lift(kind: string, scope: string, actor: string): Promise<LiftReply>
+  release(deliveryId: string, actor: string, reason: string): Promise<OperatorReply>
+  reject(deliveryId: string, actor: string, reason: string): Promise<OperatorReply>
+  holdDelivery(deliveryId: string, actor: string, reason: string): Promise<OperatorReply>
+  cancel(deliveryId: string, actor: string, reason: string): Promise<OperatorReply>
+  retire(host: string, actor: string, reason: string): Promise<RetireReply>
   why(deliveryId: string): Promise<WhyReply>
 }
 
@@ -115,8 +138,8 @@ export interface Heartbeat {
   readonly lastLogId: string
   /** Milliseconds since the work loop last made progress. */
   readonly progressAgeMs: number
-  /** Milliseconds that synchronous calls held the event loop since the last beat. */
-  readonly blockingMs: number
+  /** What held the event loop since the last beat. Milliseconds. */
+  readonly blocking: { readonly sumMs: number; readonly longestMs: number }
 }
 
 /** The callers for one hub on one connection. */
@@ -142,6 +165,21 @@ export function functionsOf(store: Store, tag: string): Functions {
     }
   }
 
+  async function act(
+    verb: string,
+    deliveryId: string,
+    actor: string,
+    reason: string,
+  ): Promise<OperatorReply> {
+    const reply = await call(verb, [deliveryId, actor, reason])
+    return {
+      id: text(reply, 'id'),
+      state: stateOf(text(reply, 'state')),
+      epoch: number(reply, 'epoch'),
+      logId: text(reply, 'log_id'),
+    }
+  }
+
   return {
     init: async (storeId, afterLoss) => {
       const reply = await call('init', [storeId, afterLoss ? 1 : 0])
@@ -158,7 +196,9 @@ export function functionsOf(store: Store, tag: string): Functions {
     join: async (who, instance, scopes, lastLogId) =>
       joinReplyOf(await call('join', [...identityOf(who), instance, JSON.stringify(scopes), lastLogId])),
     heartbeat: async (who, beat) => {
-      const figures = [Math.max(0, Math.round(beat.progressAgeMs)), Math.max(0, Math.round(beat.blockingMs))]
+      const figures = [beat.progressAgeMs, beat.blocking.sumMs, beat.blocking.longestMs].map((ms) =>
+        Math.max(0, Math.round(ms)),
+      )
       return heartbeatReplyOf(await call('heartbeat', [...identityOf(who), beat.lastLogId, ...figures]))
     },
     leave: async (who) => {
@@ -185,12 +225,22 @@ export function functionsOf(store: Store, tag: string): Functions {
     report: (who, items, options) => batch('report', who, items.map(reportArguments), options),
     pause: (scope, reason, actor, untilMs) => setFence('pause', scope, reason, actor, untilMs),
     block: (scope, reason, actor, untilMs) => setFence('block', scope, reason, actor, untilMs),
+    hold: (scope, reason, actor, untilMs) => setFence('hold', scope, reason, actor, untilMs),
+    release: (deliveryId, actor, reason) => act('release', deliveryId, actor, reason),
+    reject: (deliveryId, actor, reason) => act('reject', deliveryId, actor, reason),
+    holdDelivery: (deliveryId, actor, reason) => act('hold_delivery', deliveryId, actor, reason),
+    cancel: (deliveryId, actor, reason) => act('cancel', deliveryId, actor, reason),
+    retire: async (host, actor, reason) => {
+      const reply = await call('retire', [host, actor, reason])
+      return { host: text(reply, 'host'), more: number(reply, 'more') === 1, logId: text(reply, 'log_id') }
+    },
     lift: async (kind, scope, actor) => {
       const reply = await call('lift', [kind, scope, actor])
       return {
         fence: text(reply, 'fence'),
         reason: text(reply, 'reason'),
         hostsRung: number(reply, 'rung'),
+        left: number(reply, 'left'),
         logId: text(reply, 'log_id'),
       }
     },
@@ -218,6 +268,7 @@ function acceptArguments(message: PreparedMessage): Argument[] {
     message.sha256,
     message.deliverBy,
     message.executeBy,
+    message.resendOf,
     message.payload,
     ...message.recipients,
   ]
@@ -265,6 +316,7 @@ function joinReplyOf(reply: Fields): JoinReply {
     generation: number(reply, 'generation'),
     maxResultBytes: number(reply, 'max_result_bytes'),
     maxRedrive: number(reply, 'max_redrive'),
+    badSettings: (optionalText(reply, 'bad_settings') ?? '').split(' ').filter(Boolean),
   }
 }
 

@@ -19,6 +19,11 @@ export interface Keys {
   readonly log: string
   readonly liveness: string
   readonly parkedHosts: string
+  /** Hosts that were retired. */
+  readonly retired: string
+  /** Holds that keep something, and what one of them keeps. */
+  readonly holding: string
+  heldBy(fence: string): string
   /** Messages settled on a day, counted from 1970. */
   settled(day: number): string
   stream(host: string): string
@@ -75,6 +80,9 @@ export function keysOf(hub: string): Keys {
     log: `${tag}:log`,
     liveness: `${tag}:liveness`,
     parkedHosts: `${tag}:parked`,
+    retired: `${tag}:retired`,
+    holding: `${tag}:holding`,
+    heldBy: (fence) => `${tag}:held:${escapePart(fence)}`,
     settled: (day) => `${tag}:settled:${day}`,
     stream: (host) => `${tag}:stream:${host}`,
     bell: (host) => `${tag}:bell:${host}`,

@@ -121,6 +121,33 @@ describe('states', () => {
     }
   })
 
+  it.each([
+    ['queued', 'held', 'a claim under a hold, an operator, a retired host'],
+    ['claimed', 'held', 'poison, a corrupt payload, an operator, a retired host'],
+    ['mirrored', 'held', 'the same'],
+    ['delivered', 'held', 'a begin under a hold, exhausted redrives'],
+    ['claimed', 'failed', 'a refusal of the node, a cancel'],
+    ['mirrored', 'failed', 'the same'],
+    ['delivered', 'failed', 'a block, a deadline, a cancel'],
+    ['held', 'queued', 'release, lift'],
+    ['held', 'held', 'an operator that holds what is held'],
+    ['held', 'failed', 'reject, cancel'],
+    ['delivered', 'queued', 'not_sent by anyone but the live owner'],
+  ])('%s may become %s: %s', (from, to) => {
+    expect(transitions.some((each) => each.from === from && each.to === to)).toBe(true)
+  })
+
+  it.each([
+    ['failed', 'queued'],
+    ['queued', 'delivered'],
+    ['claimed', 'queued'],
+    ['delivered', 'claimed'],
+    ['held', 'claimed'],
+    ['held', 'delivered'],
+  ])('%s never becomes %s', (from, to) => {
+    expect(transitions.some((each) => each.from === from && each.to === to)).toBe(false)
+  })
+
   it('every state can be reached', () => {
     const reached = new Set<string>(['none'])
     for (let before = -1; before !== reached.size; ) {

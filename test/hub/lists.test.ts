@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { isHoldfastError } from '../../src/contract/errors.js'
-import type { DeliveryFilter } from '../../src/hub/lists.js'
+import type { DeliveryFilter } from '../../src/hub/delivery-pages.js'
 import type { DeliveryView } from '../../src/hub/views.js'
 import { group } from '../../src/record/keys.js'
 import { makeRecord, type TestNode, type TestRecord } from '../support/record.js'
@@ -221,6 +221,11 @@ it('fences: every field, JSON or text, and those that no rule reads', async () =
 
 it('hosts and counts', async () => {
   await record.acceptMany(2, { to: [{ host: 'z' }, { host: 'b' }] })
-  expect(await record.hub.hosts()).toEqual(['a', 'b', 'z'])
+  const hosts = await record.hub.hosts()
+  expect(hosts.map(({ host, joined, entries }) => ({ host, joined, entries }))).toEqual([
+    { host: 'a', joined: true, entries: 0 },
+    { host: 'b', joined: false, entries: 2 },
+    { host: 'z', joined: false, entries: 2 },
+  ])
   expect(await record.hub.counts()).toEqual({ queued: 4 })
 })

@@ -347,7 +347,7 @@ describe('a blocking reader', () => {
   })
 
   it('rejects as unavailable when the connection is lost or cannot be made', async () => {
-    const reader = openReader(proxy.url, 300)
+    const reader = openReader(proxy.url, 2000)
     const reading = reader.read({ s1: '$' }, 20_000)
     const lost = expect(reading).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
     await until(isBlocked)

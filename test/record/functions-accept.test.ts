@@ -92,7 +92,12 @@ describe('without a record', () => {
     accept: (on) => on.accept(),
     fan_out: (on) => on.functions.fanOut('1764430000000-000000', 10),
     join: (on) => on.functions.join(who, 'i', [], '0-0'),
-    heartbeat: (on) => on.functions.heartbeat(who, { lastLogId: '0-0', progressAgeMs: 0, blockingMs: 0 }),
+    heartbeat: (on) =>
+      on.functions.heartbeat(who, {
+        lastLogId: '0-0',
+        progressAgeMs: 0,
+        blocking: { sumMs: 0, longestMs: 0 },
+      }),
     leave: (on) => on.functions.leave(who),
     claim: (on) => on.functions.claim(who, 1, 1),
     mirror: (on) => on.functions.mirror(who, [item]),
@@ -101,7 +106,13 @@ describe('without a record', () => {
     begin: (on) => on.functions.begin(who, [{ ...item, grant: 'g' }]),
     report: (on) => on.functions.report(who, [{ id: item.id, grant: 'g', key: 'k', outcome }]),
     pause: (on) => on.functions.pause('hub', 'r', 'a'),
+    hold: (on) => on.functions.hold('hub', 'r', 'a'),
     block: (on) => on.functions.block('hub', 'r', 'a'),
+    release: (on) => on.functions.release(item.id, 'a', 'r'),
+    reject: (on) => on.functions.reject(item.id, 'a', 'r'),
+    hold_delivery: (on) => on.functions.holdDelivery(item.id, 'a', 'r'),
+    cancel: (on) => on.functions.cancel(item.id, 'a', 'r'),
+    retire: (on) => on.functions.retire('a', 'a', 'r'),
     lift: (on) => on.functions.lift('pause', 'hub', 'a'),
     why: (on) => on.functions.why(item.id),
   }

@@ -18,7 +18,7 @@ afterEach(async () => {
 })
 
 const who = { host: 'a', node: 'n/1', incarnation: 3 }
-const beat = { lastLogId: '0-0', progressAgeMs: 40, blockingMs: 7 }
+const beat = { lastLogId: '0-0', progressAgeMs: 40, blocking: { sumMs: 7, longestMs: 7 } }
 const join = (incarnation: number, instance: string) =>
   record.functions.join({ ...who, incarnation }, instance, ['/srv'], '1-1')
 const nodeRow = async () => JSON.stringify(await record.send('HGETALL', record.keys.node('a', 'n/1')))

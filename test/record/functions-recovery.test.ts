@@ -21,7 +21,7 @@ afterEach(async () => {
   await record.close()
 })
 
-const beat = { lastLogId: '0-0', progressAgeMs: 0, blockingMs: 0 }
+const beat = { lastLogId: '0-0', progressAgeMs: 0, blocking: { sumMs: 0, longestMs: 0 } }
 const briefOf = ({ id, how, state, epoch }: ClaimedDelivery) => `${id} ${how} ${state} ${epoch}`
 
 /** One of each, in the order of their lane: delivered and begun, delivered and idle, mirrored, claimed. */

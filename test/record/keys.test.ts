@@ -74,7 +74,11 @@ it('are those that the functions really make', async () => {
   ])
   await record.config('heartbeat_ms', 50)
   await record.send('ZADD', keys.nodes, 1, 'a/n/1 %')
-  await functions.heartbeat(node, { lastLogId: '0-0', progressAgeMs: 0, blockingMs: 0 })
+  await functions.heartbeat(node, {
+    lastLogId: '0-0',
+    progressAgeMs: 0,
+    blocking: { sumMs: 0, longestMs: 0 },
+  })
   for (const name of nasty) wanted.delete(keys.lane('a', laneName(name, name)))
   for (const key of [
     keys.lane('a', laneName('lane-less')),

@@ -30,7 +30,12 @@ it('are the same in Lua and TypeScript: names, defaults and least values', () =>
 
 it('are read at every call: the least value counts, a worse one gives the default', async () => {
   const who = await record.join('a', 'n1')
-  const beat = () => record.functions.heartbeat(who, { lastLogId: '0-0', progressAgeMs: 0, blockingMs: 0 })
+  const beat = () =>
+    record.functions.heartbeat(who, {
+      lastLogId: '0-0',
+      progressAgeMs: 0,
+      blocking: { sumMs: 0, longestMs: 0 },
+    })
   expect(await beat()).toMatchObject({ staleAfterMs: settings.stale_after_ms.default })
   await record.config('stale_after_ms', settings.stale_after_ms.least)
   expect(await beat()).toMatchObject({ staleAfterMs: settings.stale_after_ms.least })

@@ -15,7 +15,7 @@ import type {
 import { type Hub, openHub } from '../../src/hub/open-hub.js'
 import { openStore, type Store } from '../../src/record/connections.js'
 import { type FanOutReply, type Functions, functionsOf } from '../../src/record/functions.js'
-import { type Keys, keysOf, laneName } from '../../src/record/keys.js'
+import { escapePart, type Keys, keysOf, laneName } from '../../src/record/keys.js'
 import { loadLibrary } from '../../src/record/library.js'
 import type { TestServer } from './server.js'
 import { until } from './until.js'
@@ -504,6 +504,7 @@ function checkLists(picture: Picture): void {
     idsWhere(picture, (row) => row['state'] === 'held'),
     'the held queue',
   )
+  checkHeldByFence(picture)
   const unknown = zset(dump, ':unknown')
   for (const member of unknown.filter((each) => each.includes('/'))) {
     const [id = '', number = ''] = member.split('/')
@@ -518,6 +519,25 @@ function checkLists(picture: Picture): void {
     without(picture, unknown).filter((each) => !each.includes('/')),
     idsWhere(picture, (row) => row['state'] === 'unknown'),
     'deliveries in the unknown list',
+  )
+}
+
+/** What a hold parked is listed by it as well, and the holds that list something are known. */
+function checkHeldByFence(picture: Picture): void {
+  const { dump, rows } = picture
+  const lists = under(dump, ':held:')
+  const listed = lists.flatMap(([fence]) => zset(dump, `:held:${fence}`).map((id) => `${id} by ${fence}`))
+  const held = idsWhere(picture, (row) => row['state'] === 'held' && Boolean(row['held_fence']))
+  expectSame(
+    listed.filter((each) => !picture.exempt.has(each.split(' ', 1)[0] ?? '')),
+    held.map((id) => `${id} by ${escapePart(rows.get(id)?.['held_fence'] ?? '')}`),
+    'what holds keep',
+  )
+  const holding = dump[':holding']
+  expectSame(
+    holding?.type === 'set' ? holding.value.map(escapePart) : [],
+    lists.map(([fence]) => fence),
+    'holds that keep something',
   )
 }
 

@@ -16,6 +16,7 @@ import { until } from './until.js'
 export interface TestServer {
   readonly url: string
   readonly port: number
+  /** Its data folder: on this machine, or inside the container. */
   readonly dir: string
   /** Runs one command with the server's command line; answers its output, trimmed. */
   cli(...args: string[]): string
@@ -32,8 +33,27 @@ export interface TestServer {
 
 const portTries = 5
 
-/** Starts a server; fails when this machine has no server program. */
-export async function startTestServer(): Promise<TestServer> {
+/** What test servers run as. */
+export type ServerProvider = 'process' | 'container'
+
+/** The provider that `HOLDFAST_TEST_SERVER` asks for: `process` when it is not set. */
+export function serverProvider(asked: string | undefined): ServerProvider {
+  if (asked === undefined || asked === '') return 'process'
+  if (asked === 'process' || asked === 'container') return asked
+  throw new Error(`HOLDFAST_TEST_SERVER is ${JSON.stringify(asked)}: set it to process or container`)
+}
+
+/** Starts a server; fails when there is no server program, or no engine where a container was asked for. */
+export async function startTestServer(
+  asked: string | undefined = process.env['HOLDFAST_TEST_SERVER'],
+): Promise<TestServer> {
+  if (serverProvider(asked) === 'process') return startServerProcess()
+  // Only now: it loads testcontainers, which other runs have no use for.
+  const { startContainerServer } = await import('./container-server.js')
+  return startContainerServer()
+}
+
+async function startServerProcess(): Promise<TestServer> {
   const program = findServer()
   if (program === undefined) throw new Error('no Redis server program: run node scripts/ensure-server.mjs')
   const found = program

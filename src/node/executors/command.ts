@@ -1,4 +1,3 @@
-import { isUtf8 } from 'node:buffer'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { accessSync, constants } from 'node:fs'
 import { Duplex, type Readable, type Writable } from 'node:stream'
@@ -6,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Outcome } from '../../contract/outcomes.js'
 import type { Attempt, ChildIdentity, Executor, ExecutorHooks } from '../executor.js'
 import { identify, treeAlive } from '../process-identity.js'
+import { type Capture, capture, stdoutFields, wholeCharacters } from './command-output.js'
 
 /** The work is done: `result`. */
 export const EXIT_DONE = 0
@@ -298,50 +298,6 @@ async function within<T>(promise: Promise<T>, ms: number): Promise<T | undefined
 
 // Output
 
-/** What is kept of a stream that is read to its end. */
-interface Capture {
-  /** The first bytes. */
-  head(): Buffer
-  /** The last bytes as text, from a whole character on. */
-  tail(): string
-  total(): number
-}
-
-function capture(stream: Readable, headBytes: number, tailBytes: number): Capture {
-  const head: Buffer[] = []
-  let tail = Buffer.alloc(0)
-  let total = 0
-  stream.on('data', (chunk: Buffer) => {
-    if (total < headBytes) head.push(chunk.subarray(0, headBytes - total))
-    total += chunk.length
-    tail = Buffer.concat([tail, chunk.subarray(-tailBytes)])
-    tail = tail.subarray(-tailBytes)
-  })
-  return {
-    head: () => Buffer.concat(head),
-    tail: () => tail.subarray(total > tail.length ? firstWhole(tail) : 0).toString(),
-    total: () => total,
-  }
-}
-
-const isContinuation = (byte: number | undefined) => byte !== undefined && (byte & 0xc0) === 0x80
-
-/** Where the first whole UTF-8 character begins: at most three bytes belong to one that was cut. */
-function firstWhole(bytes: Buffer): number {
-  let start = 0
-  while (start < 3 && isContinuation(bytes[start])) start++
-  return start
-}
-
-/** The first bytes, at most `limit`, no UTF-8 character cut. */
-function wholeCharacters(bytes: Buffer, limit: number): Buffer {
-  let end = Math.min(limit, bytes.length)
-  while (end > Math.max(0, limit - 3) && isContinuation(bytes[end])) end--
-  return bytes.subarray(0, end)
-}
-
-// Outcomes
-
 function outcomeOf({ exit, cutShort }: Ending, child: Child, settings: Settings): Outcome {
   if (exit?.exitCode === EXIT_DONE) return { kind: 'result', result: resultText(child.stdout, settings) }
   const errorJson = JSON.stringify({
@@ -364,13 +320,6 @@ function resultText(stdout: Capture, { maxOutputBytes, maxResultBytes }: Setting
     const bytes = Buffer.byteLength(text)
     if (bytes <= maxResultBytes || kept.length === 0) return text
     limit = Math.floor(kept.length * Math.min(0.95, maxResultBytes / bytes))
-  }
-}
-
-function stdoutFields(kept: Buffer, total: number) {
-  return {
-    ...(isUtf8(kept) ? { stdout: kept.toString() } : { stdoutBase64: kept.toString('base64') }),
-    ...(kept.length < total && { truncated: true, stdoutBytes: total }),
   }
 }
 

@@ -37,7 +37,8 @@ interface Waiting {
   readonly bytes: number
 }
 
-export function groupCommits(store: Store, file: string): Commits {
+/** `onCommit` is told how long each commit held the event loop. */
+export function groupCommits(store: Store, file: string, onCommit?: (tookMs: number) => void): Commits {
   const queue: Waiting[] = []
   const stats = { commits: 0, operations: 0, longestMs: 0, totalMs: 0 }
   let refusal: HoldfastError | undefined
@@ -69,6 +70,7 @@ export function groupCommits(store: Store, file: string): Commits {
     const tookMs = performance.now() - startedAt
     stats.longestMs = Math.max(stats.longestMs, tookMs)
     stats.totalMs += tookMs
+    onCommit?.(tookMs)
     for (const answer of answers) answer()
   }
 

@@ -1,0 +1,14 @@
+-- hf_hold: what is covered goes to the held queue at its next claim or begin, until lifted, expired or released.
+-- KEYS   1 tag
+-- ARGV   scope(hub|host:<h>|conversation:<c>|session:<s>) reason actor [until_ms]
+-- REPLY  fence, replaced (the former reason, or ''), log_id
+-- ERRORS STORE_UNKNOWN INVALID_ARGUMENT RECORD_DAMAGED
+-- STATES none here; claims and begins hold what is covered
+do
+  hf.register('hf_hold', { 'allow-oom' }, function(keys, argv)
+    local ctx = hf.open(keys)
+    local scope, reason, actor = argv[1], hf.text(argv[2], 'reason'), hf.text(argv[3], 'actor')
+    local until_ms = hf.optional_integer(argv[4], 'until_ms')
+    return hf.set_fence(ctx, 'hold', scope, reason, actor, until_ms)
+  end)
+end

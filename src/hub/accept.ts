@@ -1,0 +1,144 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { backoffMs } from '../contract/backoff.js'
+import { HoldfastError, isHoldfastError } from '../contract/errors.js'
+import { messageId } from '../contract/ids.js'
+import { type MessageInput, prepareMessage, type Recipient } from '../contract/message.js'
+import { aroundCall, type OnPoint } from '../contract/points.js'
+import type { DeliveryState } from '../contract/states.js'
+import type { Store } from '../record/connections.js'
+import type { FanOutReply, Functions } from '../record/functions.js'
+import type { Keys } from '../record/keys.js'
+import type { Reader } from '../record/reader.js'
+import { type DeliveryView, readMessage } from './views.js'
+
+/** The answer to accept: the message's id and its deliveries, the same for every repeat of the key. */
+export interface Accepted {
+  readonly id: string
+  readonly deliveries: readonly AcceptedDelivery[]
+  readonly fanOut: 'complete' | 'pending'
+  /** True when the key was known: these are the first ids, with their present states. */
+  readonly replayed: boolean
+}
+
+export interface AcceptedDelivery {
+  readonly id: string
+  readonly host: string
+  readonly session?: string
+  readonly state: DeliveryState
+}
+
+/** What accepting needs of the hub. */
+export interface AcceptParts {
+  readonly store: Store
+  readonly reader: Reader
+  readonly keys: Keys
+  readonly functions: Functions
+  readonly deadlineMs: number
+  readonly onPoint: OnPoint | undefined
+}
+
+const fanOutChunk = 64
+const retry = { leastMs: 20, mostMs: 1000 }
+
+/** Accepts, makes what accept left owed, and answers the deliveries as they stand. */
+export async function acceptMessage(parts: AcceptParts, input: MessageInput): Promise<Accepted> {
+  const { functions, reader, keys, deadlineMs, onPoint } = parts
+  const message = prepareMessage(input)
+  const reply = await untilAnswered(deadlineMs, () =>
+    aroundCall('accept', onPoint, (options) => functions.accept(message, options)),
+  )
+  const made = await completeFanOut(functions, reply, onPoint)
+  // Another hub may have made some of them: then the record alone knows them all.
+  if (!reply.replayed && made.deliveries.length === made.made) {
+    return { id: reply.id, deliveries: made.deliveries, fanOut: made.fanOut, replayed: false }
+  }
+  const view = await untilAnswered(deadlineMs, () => readMessage(reader, keys, reply.id))
+  return {
+    id: reply.id,
+    deliveries: view.deliveries.map(briefOf),
+    fanOut: view.fanOut,
+    replayed: reply.replayed,
+  }
+}
+
+/**
+ * Sends a message again, to the recipients of its first time or to others, under a new key.
+ * @throws MESSAGE_NOT_FOUND, and what accept throws
+ */
+export async function resendMessage(
+  parts: AcceptParts,
+  id: string,
+  options: { readonly key: string; readonly to?: readonly Recipient[] | undefined },
+): Promise<Accepted> {
+  const { store, reader, keys, functions, onPoint } = parts
+  // Where its fan-out was cut, the rest of its recipients is known to the record alone.
+  for (let whole = false; !whole; ) {
+    const reply = await fanOut(functions, messageId(id), onPoint)
+    whole = reply.made >= reply.recipients
+  }
+  const first = await readMessage(reader, keys, id)
+  const payload = await store.call(['GET', keys.payload(id)], { buffers: true })
+  if (!Buffer.isBuffer(payload)) {
+    throw new HoldfastError('MESSAGE_NOT_FOUND', `the payload of ${id} is not in the record any more`)
+  }
+  return acceptMessage(parts, {
+    key: options.key,
+    conversation: first.conversation,
+    sender: first.sender,
+    to: [...(options.to ?? first.deliveries.map(recipientOf))],
+    payload,
+    resendOf: id,
+    ...(first.contentType === undefined ? {} : { contentType: first.contentType }),
+    ...(first.parent === undefined ? {} : { parent: first.parent }),
+  })
+}
+
+function recipientOf(delivery: DeliveryView): Recipient {
+  return delivery.session === undefined ? { host: delivery.host } : { session: delivery.session }
+}
+
+/** Repeats a call that is safe to repeat until it is answered or the deadline has passed. */
+async function untilAnswered<Reply>(deadlineMs: number, call: () => Promise<Reply>): Promise<Reply> {
+  const deadlineAt = performance.now() + deadlineMs
+  for (let failures = 1; ; failures += 1) {
+    try {
+      return await call()
+    } catch (error) {
+      const waitMs = backoffMs(retry, failures)
+      if (!isHoldfastError(error, 'STORE_UNAVAILABLE', 'DEADLINE_EXCEEDED')) throw error
+      if (performance.now() + waitMs > deadlineAt) throw error
+      await sleep(waitMs)
+    }
+  }
+}
+
+/** Makes what is still owed. Where that fails the obligation stands, and the answer says `pending`. */
+async function completeFanOut(
+  functions: Functions,
+  reply: FanOutReply,
+  onPoint: OnPoint | undefined,
+): Promise<{ deliveries: FanOutReply['deliveries']; made: number; fanOut: 'complete' | 'pending' }> {
+  const deliveries = [...reply.deliveries]
+  let { made } = reply
+  while (made < reply.recipients) {
+    try {
+      const chunk = await fanOut(functions, reply.id, onPoint)
+      deliveries.push(...chunk.deliveries)
+      made = chunk.made
+    } catch (error) {
+      if (isHoldfastError(error)) return { deliveries, made, fanOut: 'pending' }
+      throw error
+    }
+  }
+  return { deliveries, made, fanOut: 'complete' }
+}
+
+/** Makes the next chunk of what a message owes. */
+export function fanOut(functions: Functions, id: string, onPoint: OnPoint | undefined): Promise<FanOutReply> {
+  return aroundCall('fan_out', onPoint, (options) => functions.fanOut(id, fanOutChunk, options))
+}
+
+function briefOf(view: DeliveryView): AcceptedDelivery {
+  const { id, host, session, state } = view
+  return session === undefined ? { id, host, state } : { id, host, session, state }
+}

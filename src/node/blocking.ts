@@ -1,0 +1,76 @@
+import type { NodeLog } from './log.js'
+
+/** What held the event loop: everything else of the process, heartbeats included, waited for it. */
+export type BlockingCause = 'mirror' | 'handler'
+
+/** What held the event loop since the figures were last taken. Milliseconds. */
+export interface BlockingFigures {
+  readonly sumMs: number
+  readonly longestMs: number
+}
+
+/**
+ * Durable work on a shared event loop is a latency hazard: synchronous mirror commits and the synchronous
+ * part of handlers are timed. One that is too long is logged by itself; a window logs its sum.
+ */
+export interface BlockingMeter {
+  note(cause: BlockingCause, tookMs: number): void
+  /** For a heartbeat: the figures since the last time. */
+  take(): BlockingFigures
+  stop(): void
+}
+
+const longMs = 25
+const windowMs = 10_000
+const worthTellingMs = 1
+
+/** `windowMs` is a seam for tests; 10 s when absent. */
+export function createBlockingMeter(
+  log: NodeLog,
+  options: { readonly windowMs?: number } = {},
+): BlockingMeter {
+  const windowLength = options.windowMs ?? windowMs
+  let since: { sumMs: number; longestMs: number } = { sumMs: 0, longestMs: 0 }
+  let window: Record<BlockingCause, number> | undefined
+  let timer: NodeJS.Timeout | undefined
+
+  function closeWindow(): void {
+    if (window === undefined) return
+    const sumMs = window.mirror + window.handler
+    if (sumMs > worthTellingMs) {
+      const figures = {
+        windowMs: windowLength,
+        sumMs: round(sumMs),
+        mirrorMs: round(window.mirror),
+        handlerMs: round(window.handler),
+      }
+      log.info(figures, 'time that synchronous work held the event loop')
+    }
+    window = undefined
+  }
+
+  return {
+    note: (cause, tookMs) => {
+      since = { sumMs: since.sumMs + tookMs, longestMs: Math.max(since.longestMs, tookMs) }
+      if (tookMs > longMs) log.warn({ cause, tookMs: round(tookMs) }, 'the event loop was held')
+      if (window === undefined) {
+        window = { mirror: 0, handler: 0 }
+        timer = setTimeout(closeWindow, windowLength).unref()
+      }
+      window[cause] += tookMs
+    },
+    take: () => {
+      const taken = since
+      since = { sumMs: 0, longestMs: 0 }
+      return taken
+    },
+    stop: () => {
+      clearTimeout(timer)
+      closeWindow()
+    },
+  }
+}
+
+function round(ms: number): number {
+  return Math.round(ms * 100) / 100
+}

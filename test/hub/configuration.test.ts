@@ -1,0 +1,143 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { type SettingName, settings } from '../../src/contract/settings.js'
+import { openHub } from '../../src/hub/open-hub.js'
+import { makeRecord, type TestNode, type TestRecord } from '../support/record.js'
+import { startTestServer, type TestServer } from '../support/server.js'
+
+let server: TestServer
+let record: TestRecord
+let records = 0
+
+beforeAll(async () => {
+  server = await startTestServer()
+})
+beforeEach(async () => {
+  records += 1
+  record = await makeRecord(server, `configuration-${records}`)
+})
+afterEach(() => record.close())
+afterAll(() => server?.stop())
+
+const beat = { lastLogId: '0-0', progressAgeMs: 0, blocking: { sumMs: 0, longestMs: 0 } }
+
+const view = async (name: string) => (await record.hub.configuration()).find((each) => each.name === name)
+/** What the functions use now. */
+const used = async (node: TestNode) => (await record.functions.heartbeat(node, beat)).heartbeatMs
+
+describe('configuration', () => {
+  it('lists every setting with its default and meaning while nothing is set', async () => {
+    const listed = await record.hub.configuration()
+    expect(listed.map(({ name }) => name)).toEqual(Object.keys(settings))
+    for (const each of listed) {
+      const setting = settings[each.name as SettingName]
+      expect(each).toEqual({
+        name: each.name,
+        value: setting.default,
+        default: setting.default,
+        meaning: setting.meaning,
+        bad: false,
+      })
+    }
+  })
+
+  it('shows what is set, by hub or by a bare HSET', async () => {
+    await record.hub.configure('max_redrive', 3)
+    server.cli('HSET', record.keys.config, 'max_takeovers', '7')
+    expect(await view('max_redrive')).toMatchObject({ value: 3, set: '3', default: 10, bad: false })
+    expect(await view('max_takeovers')).toMatchObject({ value: 7, set: '7' })
+  })
+
+  it.each(['abc', '', ' ', '1.5', '-1', '1', '9007199254740993', 'NaN', 'Infinity'])(
+    'names a bad value, and shows the default that is used: %j',
+    async (text) => {
+      const node = await record.join('a', 'n1')
+      await record.config('heartbeat_ms', text)
+      expect(await view('heartbeat_ms')).toMatchObject({ value: 2000, set: text, bad: true })
+      expect(await used(node)).toBe(2000)
+    },
+  )
+
+  it.each([
+    '0x1000',
+    '1e3',
+    ' 500 ',
+    '0b111111111',
+    '0o1000',
+    '500.0',
+    '+500',
+    '1_000',
+    '0x1p10',
+    '\u00a0500',
+    '00500',
+  ])('shows what the functions use, whatever the text: %j', async (text) => {
+    const node = await record.join('a', 'n1')
+    await record.config('heartbeat_ms', text)
+    const works = await used(node)
+    expect(await view('heartbeat_ms')).toMatchObject({ value: works, set: text })
+    const taken = await record.hub.configure('heartbeat_ms', text).then(
+      () => true,
+      () => false,
+    )
+    if (taken) expect(await used(node)).toBe(Number(text))
+  })
+
+  it('lists a field that is no setting, as bad', async () => {
+    await record.config('max_redrives', 5)
+    expect(await view('max_redrives')).toMatchObject({ set: '5', bad: true, meaning: 'no such setting' })
+    expect(await view('max_redrive')).toMatchObject({ value: 10, bad: false })
+  })
+
+  it.each(['max_redrives', 'toString', '', 'heartbeat_ms '])(
+    'does not set %j, which is none',
+    async (name) => {
+      const why = await record.refused('INVALID_ARGUMENT', () => record.hub.configure(name, 5))
+      expect(why).toContain('heartbeat_ms')
+    },
+  )
+
+  it.each([
+    ['heartbeat_ms', 49],
+    ['heartbeat_ms', 'soon'],
+    ['heartbeat_ms', ''],
+    ['max_redrive', 0],
+    ['max_redrive', 1.5],
+    ['retention_ms', -1],
+  ])('does not set %s to %j, and says what it must be', async (name, value) => {
+    const why = await record.refused('INVALID_ARGUMENT', () => record.hub.configure(name, value))
+    expect(why).toContain(`${name} must be a whole number from ${settings[name as SettingName].least}`)
+  })
+
+  it('works at the next call of every process, without a restart', async () => {
+    const other = await openHub({ redis: server.url, hub: record.name })
+    const message = {
+      conversation: 'c',
+      sender: 's',
+      to: ['a', 'b', 'c'].map((host) => ({ host })),
+      payload: 'p',
+    }
+    expect((await other.accept({ ...message, key: 'k1' })).deliveries).toHaveLength(3)
+    await record.hub.configure('max_recipients', 2)
+    await expect(other.accept({ ...message, key: 'k2' })).rejects.toMatchObject({
+      code: 'TOO_MANY_RECIPIENTS',
+    })
+    await record.hub.configure('max_recipients', 3)
+    expect((await other.accept({ ...message, key: 'k2' })).replayed).toBe(false)
+    const node = await record.join('a', 'n1')
+    await record.hub.configure('heartbeat_ms', 77)
+    expect(await used(node)).toBe(77)
+    await other.close()
+  })
+
+  it('takes the least of every setting', async () => {
+    for (const [name, { least }] of Object.entries(settings)) {
+      await record.hub.configure(name, least)
+      expect(await view(name)).toMatchObject({ value: least, bad: false })
+    }
+  })
+
+  it('is refused where there is no record', async () => {
+    await record.send('DEL', record.keys.identity)
+    await record.refused('STORE_UNKNOWN', () => record.hub.configure('max_redrive', 5))
+    await record.refused('STORE_UNKNOWN', () => record.hub.configuration())
+  })
+})
