@@ -1,0 +1,67 @@
+import type { ErrorCode } from '../errors.js'
+import type { NodeIdentity } from '../steps.js'
+import type { ModelHub, ModelNode } from './state.js'
+
+export function nodeOf(hub: ModelHub, who: NodeIdentity): ModelNode | undefined {
+  return hub.nodes[`${who.host}/${who.node}`]
+}
+
+/** Why this process may not work for its host; undefined when it may. */
+export function gate(hub: ModelHub, who: NodeIdentity): ErrorCode | undefined {
+  if (hub.hosts[who.host]?.retired === true) return 'HOST_RETIRED'
+  const node = nodeOf(hub, who)
+  if (node === undefined || who.incarnation > node.incarnation) return 'NOT_JOINED'
+  if (who.incarnation < node.incarnation) return 'SUPERSEDED'
+  return node.left ? 'LEFT' : undefined
+}
+
+/** Reports are taken from every process of a node that ever joined. */
+export function reportGate(hub: ModelHub, who: NodeIdentity): ErrorCode | undefined {
+  const node = nodeOf(hub, who)
+  return node === undefined || who.incarnation > node.incarnation ? 'NOT_JOINED' : undefined
+}
+
+export function join(hub: ModelHub, who: NodeIdentity, instance: string): ErrorCode | undefined {
+  const known = nodeOf(hub, who)
+  if (known !== undefined) {
+    if (who.incarnation < known.incarnation) return 'SUPERSEDED'
+    if (who.incarnation === known.incarnation) {
+      if (instance !== known.instance) return 'MIRROR_CLONED'
+      if (known.left) return 'LEFT'
+      known.stale = false
+      return undefined
+    }
+  }
+  hub.hosts[who.host] ??= { retired: false }
+  hub.nodes[`${who.host}/${who.node}`] = {
+    host: who.host,
+    id: who.node,
+    incarnation: who.incarnation,
+    instance,
+    left: false,
+    stale: false,
+    request: 0,
+    answer: [],
+    leftCleanly: known === undefined ? [] : known.leftCleanly,
+    ...(known === undefined ? {} : { resume: true }),
+  }
+  return undefined
+}
+
+export function heartbeat(hub: ModelHub, who: NodeIdentity): ErrorCode | undefined {
+  const code = gate(hub, who)
+  const node = nodeOf(hub, who)
+  if (code === undefined && node !== undefined) node.stale = false
+  return code
+}
+
+export function leave(hub: ModelHub, who: NodeIdentity): ErrorCode | undefined {
+  const node = nodeOf(hub, who)
+  if (node?.incarnation === who.incarnation && node.left) return undefined
+  const code = gate(hub, who)
+  if (code === undefined && node !== undefined) {
+    node.left = true
+    node.leftCleanly = [...node.leftCleanly, node.incarnation]
+  }
+  return code
+}
