@@ -44,7 +44,12 @@ describe('contract 2: who a node is', () => {
     const item = { id, epoch: 1 }
     const calls: Readonly<Record<string, () => Promise<unknown>>> = {
       join: () => record.join('h1', 'n1', 1),
-      heartbeat: () => functions.heartbeat(old, { lastLogId: '0-0', progressAgeMs: 0, blockingMs: 0 }),
+      heartbeat: () =>
+        functions.heartbeat(old, {
+          lastLogId: '0-0',
+          progressAgeMs: 0,
+          blocking: { sumMs: 0, longestMs: 0 },
+        }),
       claim: () => record.claim(old),
       mirror: () => functions.mirror(old, [item]),
       ack: () => functions.ack(old, [item]),

@@ -49,7 +49,11 @@ async function isDone(record: TestRecord, id: string): Promise<boolean> {
 
 async function beat(record: TestRecord, ...nodes: readonly TestNode[]): Promise<void> {
   for (const node of nodes) {
-    await record.functions.heartbeat(node, { lastLogId: '0-0', progressAgeMs: 0, blockingMs: 0 })
+    await record.functions.heartbeat(node, {
+      lastLogId: '0-0',
+      progressAgeMs: 0,
+      blocking: { sumMs: 0, longestMs: 0 },
+    })
   }
 }
 

@@ -190,7 +190,18 @@ describe('faults.md 13: names', () => {
       await refused(async () => createNode({ ...nodeOptions(record), host }))
 
       const { payload, ...rest } = prepareMessage(message({ to: [{ host: 'h1' }] }))
-      const header = [rest.key, rest.fingerprint, rest.conversation, rest.sender, '', '', rest.sha256, '', '']
+      const header = [
+        rest.key,
+        rest.fingerprint,
+        rest.conversation,
+        rest.sender,
+        '',
+        '',
+        rest.sha256,
+        '',
+        '',
+        '',
+      ]
       await refused(() => store.fcall('hf_accept', keys.tag, [...header, payload, `host:${host}`]))
       await refused(() => store.fcall('hf_join', keys.tag, [host, 'n1', 1, 'i1', '[]', '0-0']))
       await refused(() => functions.claim({ host, node: 'n1', incarnation: 1 }, 1, 1))
