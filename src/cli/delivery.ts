@@ -1,8 +1,8 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
-import type { DeliveryPage } from '../hub/lists.js'
+import type { DeliveryPage } from '../hub/delivery-pages.js'
 import type { AttemptView, DeliveryView, TimelineEntry } from '../hub/views.js'
-import type { WhyReply } from '../record/functions.js'
+import type { OperatorReply, WhyReply } from '../record/functions.js'
 import { withHub } from './context.js'
 import { action, value } from './flags.js'
 import { answer, type Cell, fields, heading, print, printTable, say, table } from './output.js'
@@ -19,8 +19,17 @@ const listSchema = z.object({
   limit: value.wholeNumber(1, 1000).optional(),
 })
 const oneSchema = z.object({ id: value.text })
+const actSchema = z.object({ id: value.text, reason: value.sentence })
 
-/** `holdfast delivery ls|show|why`. */
+/** What an operator may do with one delivery: the hub's call, and what it means. */
+const acts = {
+  release: { call: 'release', meaning: 'held to queued; it passes the holds that stand now, once' },
+  reject: { call: 'reject', meaning: 'held to failed' },
+  hold: { call: 'holdDelivery', meaning: 'an idle delivery to the held queue' },
+  cancel: { call: 'cancel', meaning: 'an idle or held delivery to failed; it will not run' },
+} as const
+
+/** `holdfast delivery ls|show|why|release|reject|hold|cancel`. */
 export function addDelivery(program: Command): void {
   const delivery = program.command('delivery').description('deliveries')
   delivery
@@ -51,6 +60,23 @@ export function addDelivery(program: Command): void {
     .action(
       action(oneSchema, async ({ id }, { settings, json }) => {
         answer(json, await withHub(settings, (hub) => hub.why(id)), printWhy)
+      }),
+    )
+  for (const verb of ['release', 'reject', 'hold', 'cancel'] as const) addAct(delivery, verb)
+}
+
+function addAct(delivery: Command, verb: keyof typeof acts): void {
+  const { call, meaning } = acts[verb]
+  delivery
+    .command(verb)
+    .description(meaning)
+    .argument('<id>', 'delivery id')
+    .option('--reason <text>', 'why; kept on the row and in the log')
+    .option('--actor <name>', 'who (the OS user)')
+    .action(
+      action(actSchema, async ({ id, reason }, { settings, json }) => {
+        const done = await withHub(settings, (hub) => hub[call](id, { reason, actor: settings.actor }))
+        answer(json, done, printActed)
       }),
     )
 }
@@ -134,6 +160,16 @@ function timelineText(timeline: readonly TimelineEntry[]): string {
     return [isoTime(at), before === undefined ? undefined : `+${shortDuration(at - before.at)}`, what]
   })
   return table(['time', 'after', 'what'], rows)
+}
+
+function printActed(done: OperatorReply): void {
+  print(
+    fields([
+      ['delivery', done.id],
+      ['state', done.state],
+      ['epoch', done.epoch],
+    ]),
+  )
 }
 
 function printWhy(why: WhyReply): void {

@@ -9,19 +9,23 @@ import { isoTime } from './times.js'
 
 const kinds = {
   pause: 'what it covers waits in its place until the pause is lifted or lapses',
+  hold: 'what it covers goes to the held queue at its next claim or begin',
   block: 'what it covers fails at its next claim or begin',
 } as const
 
 const setSchema = z.object({ scope: value.text, reason: value.sentence, until: value.time.optional() })
-const liftSchema = z.object({ kind: value.text, scope: value.text })
+const liftSchema = z.object({
+  kind: z.enum(['pause', 'hold', 'block'], { error: 'must be pause, hold or block' }),
+  scope: value.text,
+})
 const head = ['fence', 'reason', 'actor', 'since', 'until', 'note']
 const scopeHelp = 'hub, host:<host>, conversation:<id> or session:<id>'
 
-/** `holdfast fence ls|pause|block|lift`. */
+/** `holdfast fence ls|pause|hold|block|lift`. */
 export function addFence(program: Command): void {
   const fence = program.command('fence').description('rules that claims and begins obey')
   addList(fence)
-  for (const kind of ['pause', 'block'] as const) addSet(fence, kind)
+  for (const kind of ['pause', 'hold', 'block'] as const) addSet(fence, kind)
   addLift(fence)
 }
 
@@ -63,14 +67,13 @@ function addSet(fence: Command, kind: keyof typeof kinds): void {
 function addLift(fence: Command): void {
   fence
     .command('lift')
-    .description('take a fence away; what it parked is served next')
-    .argument('<kind>', 'pause or block')
+    .description('take a fence away; what a pause parked is served next, what a hold held is queued again')
+    .argument('<kind>', 'pause, hold or block')
     .argument('<scope>', scopeHelp)
     .option('--actor <name>', 'who (the OS user)')
     .action(
       action(liftSchema, async ({ kind, scope }, { settings, json }) => {
-        const wanted = kind as 'pause' | 'block'
-        const lifted = await withHub(settings, (hub) => hub.lift(wanted, scope, settings.actor))
+        const lifted = await withHub(settings, (hub) => hub.lift(kind, scope, settings.actor))
         answer(json, lifted, printLifted)
       }),
     )
@@ -90,6 +93,7 @@ function printLifted(lifted: LiftReply): void {
     fields([
       ['lifted', lifted.fence],
       ['was', fenceText(lifted.reason).reason],
+      ['still held', lifted.left > 0 ? `${lifted.left}: the next claims queue them again` : undefined],
     ]),
   )
 }

@@ -1,9 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
+import { addConfig } from './configuration.js'
 import { addDelivery } from './delivery.js'
 import { addDev } from './dev.js'
 import { addFence } from './fence.js'
 import { addFunctions } from './functions.js'
+import { addHeld } from './held.js'
+import { addHost } from './host.js'
 import { addInit } from './init.js'
 import { addMessage } from './message.js'
 import { addNode } from './node.js'
@@ -30,9 +33,12 @@ export function makeProgram(): Command {
     addSend,
     addMessage,
     addDelivery,
+    addHeld,
     addPending,
     addUnknown,
     addFence,
+    addHost,
+    addConfig,
     addFunctions,
   ]
   for (const add of adders) add(program)

@@ -4,9 +4,12 @@ import type { Command } from 'commander'
 import { z } from 'zod'
 import { HoldfastError, isHoldfastError } from '../contract/errors.js'
 import type { MessageInput } from '../contract/message.js'
-import type { Accepted } from '../hub/open-hub.js'
+import type { Accepted } from '../hub/accept.js'
+import type { MessageView } from '../hub/views.js'
 import { osUser } from './config.js'
 import { withHub } from './context.js'
+import { deliveryHead, deliveryRow } from './delivery.js'
+import { type ExitCode, exitCodes } from './failure.js'
 import { action, repeatable, value } from './flags.js'
 import { answer, fields, print, printTable, say } from './output.js'
 
@@ -24,6 +27,8 @@ const schema = z
     contentType: value.id.optional(),
     parent: value.id.optional(),
     text: z.string().optional(),
+    wait: value.flag,
+    timeout: value.duration.optional(),
   })
   .refine(({ payload, text }) => problemOfPayload(payload, text) === undefined, {
     path: ['text'],
@@ -33,7 +38,14 @@ const schema = z
       return problemOfPayload(payload, text)
     },
   })
+  .refine(({ wait, timeout }) => wait || timeout === undefined, {
+    path: ['timeout'],
+    when: () => true,
+    error: 'is the patience of --wait, which is not given',
+  })
 type SendValues = z.output<typeof schema>
+
+const defaultWaitMs = 60_000
 
 /** `holdfast send`: accepts one message. */
 export function addSend(program: Command): void {
@@ -50,17 +62,46 @@ export function addSend(program: Command): void {
     .option('--payload <file>', 'file with the payload, byte for byte; - for stdin')
     .option('--content-type <type>', 'media type of the payload')
     .option('--parent <id>', 'the message it answers or follows')
+    .option('--wait', 'stay until every delivery is settled, and fail unless all are done')
+    .option('--timeout <time>', 'how long to wait: 500ms, 30s, 5m (60s)')
     .action(
       action(schema, async (values, { settings, json }) => {
         const message = await messageOf(values)
-        if (values.key === undefined && !json)
-          say(`key ${message.key} (a retry must pass --key ${message.key})`)
-        const accepted = await withHub(settings, (hub) => hub.accept(message)).catch((error: unknown) => {
+        if (values.key === undefined && !json) sayKey(message.key)
+        const waitMs = values.wait ? (values.timeout ?? defaultWaitMs) : undefined
+        const { accepted, outcome } = await withHub(settings, async (hub) => {
+          const accepted = await hub.accept(message)
+          if (waitMs === undefined) return { accepted, outcome: undefined }
+          return { accepted, outcome: await hub.waitFor(accepted.id, waitMs) }
+        }).catch((error: unknown) => {
           throw withKey(error, message.key)
         })
-        answer(json, { ...accepted, key: message.key }, printAccepted)
+        if (outcome === undefined) {
+          answer(json, { ...accepted, key: message.key }, printAccepted)
+          return exitCodes.ok
+        }
+        const { deliveries, fanOut } = outcome
+        answer(json, { ...accepted, key: message.key, fanOut, deliveries }, () => {
+          printAcceptance(accepted)
+          printTable('deliveries', deliveryHead, deliveries.map(deliveryRow))
+        })
+        return sayOutcome(outcome)
       }),
     )
+}
+
+/** Ok when every delivery is done; else says on stderr how many are what else. */
+function sayOutcome({ deliveries, recipients }: MessageView): ExitCode {
+  const done = deliveries.filter((each) => each.attempts.at(-1)?.status === 'done')
+  if (done.length === recipients) return exitCodes.ok
+  const settled = deliveries.filter((each) => each.settledAt !== undefined || each.state === 'failed')
+  say(`${done.length} of ${recipients} done, ${recipients - settled.length} not settled`)
+  return exitCodes.failed
+}
+
+/** Tells the key that was minted. */
+export function sayKey(key: string): void {
+  say(`key ${key} (a retry must pass --key ${key})`)
 }
 
 /** Text beside --payload, neither, or a recipient that lost its --to. */
@@ -76,7 +117,7 @@ function problemOfPayload(payload: string | undefined, text: string | undefined)
 }
 
 async function messageOf(values: SendValues): Promise<MessageInput & { key: string }> {
-  const { key = randomUUID(), sender = osUser(), payload, text = '', ...rest } = values
+  const { key = randomUUID(), sender = osUser(), payload, text = '', wait: _, timeout: __, ...rest } = values
   return {
     ...rest,
     key,
@@ -103,14 +144,21 @@ async function readPayload(source: string): Promise<Buffer<ArrayBuffer>> {
 }
 
 /** Where nobody knows whether it was accepted, only the key makes a retry the same message. */
-function withKey(error: unknown, key: string): unknown {
+export function withKey(error: unknown, key: string): unknown {
   if (!isHoldfastError(error, 'STORE_UNAVAILABLE', 'DEADLINE_EXCEEDED')) return error
   const text = error.message.slice(error.code.length + 1)
   const next = `repeat the same send with --key ${key}: it cannot be accepted twice`
   return new HoldfastError(error.code, text, { cause: error, next })
 }
 
-function printAccepted(accepted: Accepted): void {
+/** An acceptance with its deliveries. */
+export function printAccepted(accepted: Accepted): void {
+  printAcceptance(accepted)
+  const rows = accepted.deliveries.map((each) => [each.id, each.state, each.host, each.session])
+  printTable('deliveries', ['delivery', 'state', 'host', 'session'], rows)
+}
+
+function printAcceptance(accepted: Accepted): void {
   print(
     fields([
       ['message', accepted.id],
@@ -118,6 +166,4 @@ function printAccepted(accepted: Accepted): void {
       ['fan-out', accepted.fanOut],
     ]),
   )
-  const rows = accepted.deliveries.map((each) => [each.id, each.state, each.host, each.session])
-  printTable('deliveries', ['delivery', 'state', 'host', 'session'], rows)
 }

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import type { Accepted } from '../../src/hub/open-hub.js'
+import type { Accepted } from '../../src/hub/accept.js'
 import type { MessageView } from '../../src/hub/views.js'
 import { isAlive, serverState } from '../../src/record/server-process.js'
 import { until } from '../support/until.js'

@@ -1,0 +1,119 @@
+import type { Command } from 'commander'
+import { z } from 'zod'
+import type { HostView, NodeView } from '../hub/lists.js'
+import type { Hub } from '../hub/open-hub.js'
+import type { FenceReply } from '../record/functions.js'
+import { withHub } from './context.js'
+import { action, value } from './flags.js'
+import { answer, type Cell, fields, print, printTable, say } from './output.js'
+import { isoTime, shortDuration } from './times.js'
+
+const drainSchema = z.object({ host: value.host })
+const retireSchema = z.object({ host: value.host, reason: value.sentence })
+
+/** `holdfast host ls|drain|retire`. */
+export function addHost(program: Command): void {
+  const host = program.command('host').description('recipient machines')
+  addList(host)
+  addDrain(host)
+  addRetire(host)
+}
+
+function addList(host: Command): void {
+  host
+    .command('ls')
+    .description('every host that was ever sent to or joined: its nodes, and what waits for it')
+    .action(
+      action(z.object({}), async (_, { settings, json }) => {
+        const [hosts, staleAfterMs] = await withHub(settings, async (hub) => {
+          return [await hub.hosts(), await staleAfter(hub)] as const
+        })
+        answer(json, { hosts }, () => printHosts(hosts, staleAfterMs))
+      }),
+    )
+}
+
+function addDrain(host: Command): void {
+  host
+    .command('drain')
+    .description('pause a host: what runs is finished, nothing new begins; `fence lift pause` ends it')
+    .argument('<host>', 'the host')
+    .option('--actor <name>', 'who (the OS user)')
+    .action(
+      action(drainSchema, async ({ host: name }, { settings, json }) => {
+        const [set, hosts] = await withHub(settings, async (hub) => {
+          return [await hub.drain(name, settings.actor), await hub.hosts()] as const
+        })
+        if (!hosts.some((each) => each.host === name)) {
+          say(
+            `no host ${name} was ever seen; the pause stands all the same (holdfast host ls shows the hosts)`,
+          )
+        }
+        answer(json, set, printDrained)
+      }),
+    )
+}
+
+function addRetire(host: Command): void {
+  host
+    .command('retire')
+    .description('take a host out for good: its idle deliveries go to the held queue')
+    .argument('<host>', 'the host')
+    .option('--reason <text>', 'why; kept on the row and in the log')
+    .option('--actor <name>', 'who (the OS user)')
+    .action(
+      action(retireSchema, async ({ host: name, reason }, { settings, json }) => {
+        const act = { reason, actor: settings.actor }
+        const view = await withHub(settings, async (hub) => {
+          await hub.retire(name, act)
+          return (await hub.hosts()).find((each) => each.host === name)
+        })
+        answer(json, view, printRetired)
+      }),
+    )
+}
+
+async function staleAfter(hub: Hub): Promise<number> {
+  const settings = await hub.configuration()
+  return settings.find(({ name }) => name === 'stale_after_ms')?.value ?? Number.POSITIVE_INFINITY
+}
+
+function printHosts(hosts: readonly HostView[], staleAfterMs: number): void {
+  const rows = hosts.map((view): Cell[] => {
+    const { host, entries, awaiting, nodes, retiredAt } = view
+    return [
+      host,
+      entries,
+      awaiting,
+      nodes.map((node) => nodeText(node, staleAfterMs)).join(', '),
+      noteOf(view),
+      retiredAt && isoTime(retiredAt),
+    ]
+  })
+  printTable('hosts', ['host', 'queue', 'awaiting', 'nodes', 'note', 'retired'], rows)
+}
+
+function nodeText({ node, state, heartbeatAgeMs }: NodeView, staleAfterMs: number): string {
+  if (state === 'left') return `${node} left`
+  const age = shortDuration(heartbeatAgeMs)
+  return heartbeatAgeMs > staleAfterMs ? `${node} silent for ${age}` : `${node} live`
+}
+
+function noteOf({ joined, retiredAt }: HostView): string | undefined {
+  if (retiredAt !== undefined) return 'nothing is handed out'
+  return joined ? undefined : 'never joined'
+}
+
+function printDrained(set: FenceReply): void {
+  print(fields([['stands', set.fence]]))
+}
+
+function printRetired(view: HostView | undefined): void {
+  print(
+    fields([
+      ['host', view?.host],
+      ['retired', view?.retiredAt && isoTime(view.retiredAt)],
+      ['still executing or unsettled', view?.awaiting],
+    ]),
+  )
+}
