@@ -22,6 +22,7 @@ import { initRecord, openHub, startEmbedded } from 'holdfast'
  * @typedef {Awaited<ReturnType<typeof openCluster>>} Cluster
  */
 
+export const hosts = ['host-1', 'host-2', 'host-3']
 const program = fileURLToPath(new URL('demo-node.mjs', import.meta.url))
 const config = { heartbeat_ms: 250, stale_after_ms: 1500 }
 const startWithinMs = 20_000

@@ -5,12 +5,12 @@ import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import Table from 'cli-table3'
-import { openCluster } from './cluster.mjs'
+import { hosts, openCluster } from './cluster.mjs'
 import { judge } from './judge.mjs'
 import { readMarks } from './marks.mjs'
 import { progress, say } from './screen.mjs'
 import { readSources } from './sources.mjs'
-import { hosts, play } from './story.mjs'
+import { play } from './story.mjs'
 
 /**
  * @typedef {import('./cluster.mjs').Cluster} Cluster
@@ -53,7 +53,7 @@ process.exit(interrupted ? 130 : code) // an act that broke off may still be wai
 
 async function run() {
   /** @type {Story} */
-  const story = { cluster, sources, sent: [], killed: [], findings: [], marksFiles: [] }
+  const story = { cluster, sources, sent: [], killed: [], blocked: [], findings: [], marksFiles: [] }
   const ticker = setInterval(() => void showProgress(story), 250)
   const played = await Promise.race([play(story), watchNodes()]).then(() => 0, brokeOff)
   clearInterval(ticker)
@@ -70,9 +70,10 @@ function brokeOff(error) {
 async function showProgress({ sent }) {
   const counts = await cluster.hub.counts().catch(() => undefined)
   if (counts === undefined || sent.length === 0) return
-  const { done = 0, queued = 0, delivered = 0 } = counts
+  const { done = 0, queued = 0, delivered = 0, held = 0, failed = 0 } = counts
   const of = sent.flatMap((each) => each.deliveries).length
-  progress(`${done} of ${of} done, ${delivered - done} handed over, ${queued} queued`)
+  const aside = held + failed > 0 ? `, ${held} held, ${failed} blocked` : ''
+  progress(`${done} of ${of} done, ${delivered - done} handed over, ${queued} queued${aside}`)
 }
 
 /** Rejects when a node ends that nobody asked to. */
@@ -92,7 +93,8 @@ async function conclude(story) {
   const unknown = await hub.unknown()
   const marks = readMarks(story.marksFiles)
   const rows = messages.flatMap((message) => message.deliveries)
-  const verdict = judge({ sent: story.sent, rows, unknown, marks, killed: story.killed })
+  const { sent, killed, blocked } = story
+  const verdict = judge({ sent, rows, unknown, marks, killed, blocked })
   const findings = [...story.findings, ...verdict.findings]
   const begins = marks.filter((mark) => mark.kind === 'begin').length
   say(`judged ${verdict.states.size} deliveries by ${begins} begin and ${marks.length - begins} end marks`)
@@ -109,6 +111,8 @@ async function conclude(story) {
     const seen = marks.filter((mark) => mark.attempt === id).map((mark) => mark.kind)
     console.log(`  ${id} on ${node ?? host}: ${reason} (its marks: ${seen.join(', ') || 'none'})`)
   }
+  const failed = [...verdict.states.values()].filter(({ state }) => state === 'failed').length
+  console.log(`failed ${failed}, of which the block on ${blocked.join(', ')} was to fail ${verdict.blocked}`)
   for (const { kind, id, text } of findings.slice(0, shownAtMost)) console.log(`${kind}: ${id} ${text}`)
   if (findings.length > shownAtMost) console.log(`and ${findings.length - shownAtMost} more`)
   await explain(verdict)

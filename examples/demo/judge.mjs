@@ -22,6 +22,7 @@ import { createHash } from 'node:crypto'
  * @property {readonly UnknownEntry[]} unknown
  * @property {readonly Mark[]} marks
  * @property {readonly string[]} killed attempts that a SIGKILL may have cut off before their begin mark
+ * @property {readonly string[]} blocked conversations that a block stood over: what it failed was to fail
  *
  * @typedef {'done' | 'failed' | 'held' | 'unknown' | 'unfinished'} State
  *
@@ -33,6 +34,7 @@ import { createHash } from 'node:crypto'
  * @typedef {object} Verdict
  * @property {readonly Finding[]} findings
  * @property {ReadonlyMap<string, { host: string, state: State }>} states by delivery
+ * @property {number} blocked expected failures
  */
 
 /** @param {Case} file @returns {Verdict} */
@@ -44,6 +46,7 @@ export function judge(file) {
   const findings = []
   /** @type {Map<string, { host: string, state: State }>} */
   const states = new Map()
+  let blocked = 0
 
   for (const sent of file.sent) {
     const digest = createHash('sha256').update(sent.payload).digest('hex')
@@ -55,17 +58,17 @@ export function judge(file) {
       for (const { id } of accepted) {
         const state = stateOf(rows.get(id), unknown.get(id))
         states.set(id, { host, state })
-        findings.push(...judgeOne(id, state, digest))
+        findings.push(...judgeOne(id, state, digest, sent.conversation))
       }
     }
   }
   for (const id of marks.keys()) {
     if (!states.has(id)) findings.push({ kind: 'wrong', id, text: 'executed, but never accepted' })
   }
-  return { findings, states }
+  return { findings, states, blocked }
 
-  /** @param {string} id @param {State} state @param {string} digest @returns {Finding[]} */
-  function judgeOne(id, state, digest) {
+  /** @param {string} id @param {State} state @param {string} digest @param {string} conversation @returns {Finding[]} */
+  function judgeOne(id, state, digest, conversation) {
     const own = marks.get(id) ?? []
     const begins = own.filter((mark) => mark.kind === 'begin')
     /** @type {Finding[]} */
@@ -78,11 +81,20 @@ export function judge(file) {
     if (state === 'done') found.push(...checkDone(id, own, digest))
     if (state === 'failed' && begins.length > 0)
       found.push({ kind: 'wrong', id, text: 'failed, but it was begun' })
+    if (state === 'failed' && wasBlocked(id, conversation)) blocked += 1
+    else if (state === 'failed')
+      found.push({ kind: 'wrong', id, text: `failed by no block: ${rows.get(id)?.reason}` })
     const attempt = state === 'unknown' ? unknown.get(id)?.id : undefined
     if (attempt !== undefined && begins.length === 0 && !file.killed.includes(attempt)) {
       found.push({ kind: 'wrong', id, text: 'unknown, but nobody began or was killed' })
     }
     return found
+  }
+
+  /** An expected failure: nobody began it, and the block names itself. @param {string} id @param {string} conversation */
+  function wasBlocked(id, conversation) {
+    const expected = `blocked block:conversation:${conversation}`
+    return file.blocked.includes(conversation) && rows.get(id)?.reason === expected
   }
 
   /** @param {string} id @param {readonly Mark[]} own @param {string} digest @returns {Finding[]} */

@@ -2,8 +2,21 @@
 // What happens in the demo, act by act. Every act waits for what it claims to show, and fails when it does
 // not come.
 import { setTimeout as sleep } from 'node:timers/promises'
+import { hosts } from './cluster.mjs'
+import { liftPause, raiseFences, showBlock, showHold } from './fences.mjs'
 import { groupBy } from './judge.mjs'
 import { openBegins, readMarks } from './marks.mjs'
+import {
+  actor,
+  deadlineMs,
+  deliveriesOf,
+  heldBy,
+  isExecuting,
+  isOf,
+  isSettledAttempt,
+  liveDeliveries,
+  rowsOf,
+} from './rows.mjs'
 import { say, until } from './screen.mjs'
 
 /**
@@ -19,12 +32,11 @@ import { say, until } from './screen.mjs'
  * @property {readonly Source[]} sources
  * @property {Sent[]} sent every message that was accepted
  * @property {string[]} killed attempts that were open when their node was killed
+ * @property {string[]} blocked conversations that a block stood over for a time
  * @property {Finding[]} findings what the acts themselves saw go wrong
  * @property {string[]} marksFiles
  */
 
-export const hosts = ['host-1', 'host-2', 'host-3']
-const actor = 'demo'
 const acceptAtOnce = 4
 const pauseAt = 0.25
 const secondWaveAt = 0.6
@@ -32,7 +44,6 @@ const staleEpoch = 'STALE_EPOCH'
 const watchEveryMs = 20
 const claimLastsMs = 20
 const burstMessages = 4
-const deadlineMs = 90_000
 
 /** @param {Story} story */
 export async function play(story) {
@@ -51,9 +62,11 @@ export async function play(story) {
   const pause = Math.floor(sources.length * pauseAt)
   const second = Math.floor(sources.length * secondWaveAt)
   await acceptWave(story, sources.slice(0, pause))
-  const paused = await pauseBusiest(story, sources.slice(pause, second))
+  const fenced = await raiseFences(story, sources.slice(pause, second))
   await Promise.all([acceptWave(story, sources.slice(pause, second)), killWhileBegun(story, two)])
-  await lift(story, paused)
+  await liftPause(story, fenced.pause)
+  await showHold(story, fenced.hold)
+  await showBlock(story, fenced.block)
   await stopAndWake(story, three, four, acceptWave(story, sources.slice(second)))
   await settle(story)
   await cluster.stopNodes()
@@ -77,39 +90,6 @@ async function accept(story, sources, to = hosts) {
 async function acceptWave(story, sources) {
   await accept(story, sources)
   say(`accepted ${story.sent.length} of ${story.sources.length} messages, each for ${hosts.length} hosts`)
-}
-
-/**
- * Pauses the conversation that has most to come, so that what comes is under the fence from the start.
- * @param {Story} story @param {readonly Source[]} coming
- */
-async function pauseBusiest({ cluster }, coming) {
-  const quick = coming.filter((source) => !source.conversation.startsWith('slow/'))
-  const groups = [...groupBy(quick, (source) => source.conversation)].sort(
-    (a, b) => b[1].length - a[1].length,
-  )
-  const [conversation, its] = groups[0] ?? ['', []]
-  await cluster.hub.pause(`conversation:${conversation}`, { reason: 'shown in the demo', actor })
-  say(`paused conversation ${conversation}: ${its.length * hosts.length} deliveries of it are still to come`)
-  return { conversation, keys: its.map((source) => source.key) }
-}
-
-/** @param {Story} story @param {{ conversation: string, keys: string[] }} paused */
-async function lift(story, { conversation, keys }) {
-  const { hub } = story.cluster
-  const mine = deliveriesOf(story, (sent) => keys.includes(sent.key))
-  await until('the paused conversation to be parked', deadlineMs, async () => {
-    const { deliveries } = await hub.deliveries({ state: 'queued', limit: 1000 })
-    return deliveries.filter((each) => mine.has(each.id) && each.parkedBy !== undefined).length === mine.size
-  })
-  const begun = readMarks(story.marksFiles).filter((mark) => mine.has(mark.delivery))
-  for (const mark of begun) {
-    story.findings.push({ kind: 'wrong', id: mark.delivery, text: 'begun while its conversation was paused' })
-  }
-  say(
-    `all ${mine.size} deliveries of ${conversation} wait, ${begun.length} were begun; the rest went on; lifting`,
-  )
-  await hub.lift('pause', `conversation:${conversation}`, actor)
 }
 
 /**
@@ -256,31 +236,6 @@ async function settle({ cluster, killed }) {
   })
 }
 
-/** @param {Cluster} cluster */
-async function liveDeliveries({ hub }) {
-  /** @type {DeliveryView[]} */
-  const found = []
-  for (
-    let page = await hub.deliveries({ limit: 1000 });
-    ;
-    page = await hub.deliveries({ cursor: page.cursor })
-  ) {
-    found.push(...page.deliveries)
-    if (page.cursor === undefined) return found
-  }
-}
-
-/** The deliveries as they are now. @param {Cluster} cluster @param {readonly DeliveryView[]} deliveries */
-async function rowsOf({ hub }, deliveries) {
-  return await Promise.all(deliveries.map((each) => hub.delivery(each.id)))
-}
-
-/** What the record says the node holds, unsettled. @param {Cluster} cluster @param {NodeProcess} node */
-async function heldBy({ hub }, node) {
-  const { deliveries } = await hub.deliveries({ host: node.host, limit: 1000 })
-  return deliveries.filter((each) => each.owner === node.node && each.state !== 'queued')
-}
-
 /** Delivery id to code, for every step that the node was refused. @param {NodeProcess} node @param {number} from line of its log */
 function refusalsOf(node, from) {
   /** @type {Map<string, string>} */
@@ -291,26 +246,6 @@ function refusalsOf(node, from) {
     }
   }
   return codes
-}
-
-/** @param {Story} story @param {(sent: Sent) => boolean} which */
-function deliveriesOf({ sent }, which) {
-  return new Set(sent.filter(which).flatMap((each) => each.deliveries.map(({ id }) => id)))
-}
-
-/** @param {DeliveryView} delivery */
-function isExecuting(delivery) {
-  return delivery.attempts.at(-1)?.status === 'executing'
-}
-
-/** @param {DeliveryView} delivery */
-function isSettledAttempt(delivery) {
-  return delivery.attempts.length > 0 && !isExecuting(delivery)
-}
-
-/** @param {string} attempt @param {DeliveryView} delivery */
-function isOf(attempt, delivery) {
-  return attempt.split('/')[0] === delivery.id
 }
 
 /** @param {readonly { reason: string }[]} entries */

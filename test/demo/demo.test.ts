@@ -36,6 +36,12 @@ describe('npm run demo', () => {
     const { code, output } = await runDemo(root)
     expect(lastLine(output), output).toBe('lost 0, executed twice 0')
     expect(code, output).toBe(0)
+    expect(output).toMatch(
+      / [1-9]\d* deliveries of \S+ are in the held queue, reason "fence hold:conversation:/,
+    )
+    expect(output).toMatch(/released \S+ by hand: it passed the hold and ran; .* the other [1-9]/)
+    expect(output).toMatch(/[1-9]\d* deliveries of \S+ failed, "blocked block:conversation:/)
+    expect(output).toMatch(/^failed ([1-9]\d*), of which the block on \S+ was to fail \1$/m)
     expect(output).toMatch(/SIGKILL: [1-9]\d* attempts were begun/)
     expect(output).toMatch(/woke host-3\/b: [1-9]\d* of \d+ refused \(STALE_EPOCH\)/)
   })
