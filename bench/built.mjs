@@ -1,0 +1,18 @@
+// @ts-check
+// The inside of the built package, typed by its sources: for what it does not export.
+
+/** @param {string} path @returns {Promise<any>} */
+const load = (path) => import(new URL(`../dist/${path}`, import.meta.url).href)
+
+/** @type {typeof import('../src/record/server-process.ts')} */
+export const { findServer, launch, serverState } = await load('record/server-process.js')
+/** @type {typeof import('../src/record/embedded.ts')} */
+export const { freePort } = await load('record/embedded.js')
+/** @type {typeof import('../src/record/connections.ts')} */
+export const { openStore, openBlockingReader } = await load('record/connections.js')
+/** @type {typeof import('../src/record/functions.ts')} */
+export const { functionsOf } = await load('record/functions.js')
+/** @type {typeof import('../src/record/keys.ts')} */
+export const { keysOf } = await load('record/keys.js')
+/** @type {typeof import('../src/contract/message.ts')} */
+export const { prepareMessage } = await load('contract/message.js')

@@ -1,0 +1,49 @@
+// @ts-check
+
+/** @typedef {{ median: number, min: number, max: number, rounds: number[] }} Spread */
+
+/** @param {number[]} values @param {number} [digits] @returns {Spread} */
+export function spreadOf(values, digits = 0) {
+  const rounds = values.map((value) => Number(value.toFixed(digits)))
+  const sorted = [...rounds].sort((a, b) => a - b)
+  const [low = 0, high = 0] = [
+    sorted[Math.floor((sorted.length - 1) / 2)],
+    sorted[Math.ceil((sorted.length - 1) / 2)],
+  ]
+  return {
+    median: Number(((low + high) / 2).toFixed(digits)),
+    min: sorted[0] ?? 0,
+    max: sorted.at(-1) ?? 0,
+    rounds,
+  }
+}
+
+/**
+ * Runs `count` jobs, at most `width` at a time; rejects with the first failure.
+ * @param {number} count @param {number} width @param {(n: number) => Promise<unknown>} job
+ */
+export async function inFlight(count, width, job) {
+  let next = 0
+  const worker = async () => {
+    while (next < count) {
+      const n = next
+      next += 1
+      await job(n)
+    }
+  }
+  await Promise.all(Array.from({ length: Math.min(width, count) }, worker))
+}
+
+/**
+ * The commands that took the most time in the server, from INFO commandstats. What runs inside a function is
+ * counted in the function's time too.
+ * @param {string} info @param {number} most
+ */
+export function topCommands(info, most) {
+  const found = [...info.matchAll(/^cmdstat_([^:]+):calls=(\d+),usec=(\d+)/gm)]
+  return found
+    .map(([, command = '', calls, usec]) => ({ command, calls: Number(calls), usec: Number(usec) }))
+    .map((each) => ({ ...each, usecPerCall: Number((each.usec / each.calls).toFixed(2)) }))
+    .sort((a, b) => b.usec - a.usec)
+    .slice(0, most)
+}
