@@ -1,0 +1,93 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, relative, sep } from 'node:path'
+import ts from 'typescript'
+
+/** Which rooms of `src/` a room may import, beside itself. A folder that is not named here is an error. */
+export const rooms: Readonly<Record<string, readonly string[]>> = {
+  contract: [],
+  record: ['contract'],
+  hub: ['contract', 'record'],
+  sweeps: ['contract', 'record', 'hub'],
+  http: ['contract', 'record', 'hub'],
+  node: ['contract'],
+  client: ['contract'],
+  testing: ['contract', 'node'],
+  dashboard: ['contract'],
+  cli: ['contract', 'record', 'hub', 'sweeps', 'http', 'node', 'client', 'testing', 'dashboard'],
+}
+
+/** The files beside the rooms: the public entry. It loads no server, no schedule and no command line. */
+const entryMayImport = ['contract', 'record', 'hub', 'node', 'client', 'testing']
+
+/** Files that may import one room more than theirs. */
+const exceptions: Readonly<Record<string, readonly string[]>> = {
+  'node/transports/redis.ts': ['record'],
+}
+
+/** Packages with one home, and where that is. */
+const homes: readonly { readonly package: RegExp; readonly home: string }[] = [
+  { package: /^ioredis(\/|$)/, home: 'record/' },
+  { package: /^(libsql|better-sqlite3|sqlite|node:sqlite)(\/|$)/, home: 'node/mirror/' },
+  { package: /^bullmq(\/|$)/, home: 'sweeps/' },
+  { package: /^(fastify(-|\/|$)|@fastify\/)/, home: 'http/' },
+]
+
+/** One import that goes against an arrow, in words. */
+export interface Violation {
+  /** Path below `src`, with `/`. */
+  readonly file: string
+  readonly imported: string
+  readonly why: string
+}
+
+/** Every import below `src` that its room may not have; static, dynamic and type-only alike. */
+export function violationsIn(src: string): Violation[] {
+  return sourcesIn(src).flatMap((file) => {
+    const { importedFiles } = ts.preProcessFile(readFileSync(join(src, file), 'utf8'), true, true)
+    return importedFiles.flatMap(({ fileName: imported }) => {
+      const why = imported.startsWith('.')
+        ? whyNotOurs(file, relative(src, join(src, dirname(file), imported)).split(sep))
+        : whyNotPackage(file, imported)
+      return why === undefined ? [] : [{ file, imported, why }]
+    })
+  })
+}
+
+/** The rooms that exist below `src`, by name. */
+export function roomsIn(src: string): string[] {
+  const folders = readdirSync(src, { withFileTypes: true }).filter((entry) => entry.isDirectory())
+  return folders.map((folder) => folder.name).sort()
+}
+
+function sourcesIn(src: string): string[] {
+  const paths = readdirSync(src, { recursive: true, encoding: 'utf8' })
+  return paths
+    .filter((path) => /\.[cm]?[jt]sx?$/.test(path))
+    .map((path) => path.split(sep).join('/'))
+    .sort()
+}
+
+function whyNotOurs(file: string, target: readonly string[]): string | undefined {
+  const room = roomOf(file)
+  const [into = '', ...rest] = target
+  if (into === '..') return undefined // package.json, lua/: no room
+  if (rest.length === 0) return room === undefined ? undefined : 'no room imports the public entry'
+  if (room === undefined)
+    return entryMayImport.includes(into) ? undefined : `the entry does not import ${into}`
+  const mayImport = rooms[room]
+  if (mayImport === undefined) return `${room} is no room that import-rules.ts knows`
+  if (into === room || mayImport.includes(into) || exceptions[file]?.includes(into)) return undefined
+  return `${room} does not import ${into}`
+}
+
+function whyNotPackage(file: string, imported: string): string | undefined {
+  const found = homes.find((each) => each.package.test(imported))
+  if (found === undefined || file.startsWith(found.home)) return undefined
+  return `${imported} belongs to src/${found.home}`
+}
+
+/** The first folder of a path below `src`; undefined for a file that lies beside the rooms. */
+function roomOf(file: string): string | undefined {
+  const [room = '', ...rest] = file.split('/')
+  return rest.length === 0 ? undefined : room
+}

@@ -1,0 +1,141 @@
+import { spawnSync } from 'node:child_process'
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { rooms, roomsIn, violationsIn } from './import-rules.js'
+
+const root = fileURLToPath(new URL('../../', import.meta.url))
+const src = join(root, 'src')
+
+it('every import follows the arrows', () => {
+  expect(violationsIn(src)).toEqual([])
+})
+
+it('every folder of src is a room with a rule, and ARCHITECTURE.md names it', () => {
+  const architecture = readFileSync(join(root, 'ARCHITECTURE.md'), 'utf8')
+  const named = [...architecture.matchAll(/^\| `src\/([a-z]+)`/gm)].map(([, room]) => room)
+  for (const room of roomsIn(src)) {
+    expect(Object.keys(rooms), `import-rules.ts must name src/${room}`).toContain(room)
+    expect(named, `the table of ARCHITECTURE.md must name src/${room}`).toContain(room)
+  }
+})
+
+/** Each breaks one rule: the file below src, and what it imports. */
+const forbidden: readonly (readonly [file: string, imported: string])[] = [
+  ['contract/a.ts', '../record/keys.js'],
+  ['contract/b.ts', 'ioredis'],
+  ['contract/deep/c.ts', '../../node/index.js'],
+  ['record/a.ts', '../hub/open-hub.js'],
+  ['record/b.ts', '../node/mirror.js'],
+  ['record/c.ts', 'bullmq'],
+  ['hub/a.ts', '../node/mirror/store.js'],
+  ['hub/b.ts', '../cli/main.js'],
+  ['hub/c.ts', '../sweeps/schedule.js'],
+  ['hub/d.ts', 'ioredis'],
+  ['hub/e.ts', 'fastify'],
+  ['sweeps/a.ts', '../http/server.js'],
+  ['sweeps/b.ts', 'ioredis'],
+  ['http/a.ts', '../sweeps/schedule.js'],
+  ['http/b.ts', 'bullmq'],
+  ['node/a.ts', '../record/connections.js'],
+  ['node/b.ts', '../hub/open-hub.js'],
+  ['node/c.ts', 'libsql'],
+  ['node/d.ts', 'node:sqlite'],
+  ['node/mirror/a.ts', '../../record/keys.js'],
+  ['node/transports/http.ts', '../../record/keys.js'],
+  ['node/transports/other.ts', 'ioredis'],
+  ['node/executors/a.ts', '@fastify/static'],
+  ['node/transports/redis.ts', '../../hub/open-hub.js'],
+  ['client/a.ts', '../hub/open-hub.js'],
+  ['testing/a.ts', '../record/keys.js'],
+  ['dashboard/a.ts', '../client/client.js'],
+  ['cli/a.ts', 'ioredis'],
+  ['cli/b.ts', 'better-sqlite3'],
+  ['index.ts', './cli/main.js'],
+  ['other.ts', './http/server.js'],
+  ['third.ts', 'fastify'],
+]
+
+const allowed: typeof forbidden = [
+  ['contract/ok.ts', './ids.js'],
+  ['record/ok.ts', 'ioredis'],
+  ['record/ok2.ts', '../contract/ids.js'],
+  ['hub/ok.ts', '../record/keys.js'],
+  ['sweeps/ok.ts', 'bullmq'],
+  ['http/ok.ts', '@fastify/static'],
+  ['http/ok2.ts', '../hub/open-hub.js'],
+  ['node/ok.ts', './transports/redis.js'],
+  ['node/mirror/ok.ts', 'libsql'],
+  ['node/transports/redis.ts', '../../record/keys.js'],
+  ['cli/ok.ts', '../node/index.js'],
+  ['cli/ok2.ts', './node.js'],
+]
+
+/** Only the checker that reads the whole tree knows these; biome has no rule for them. */
+const beyondBiome: typeof forbidden = [
+  ['unheard/a.ts', '../contract/ids.js'],
+  ['hub/f.ts', '../index.js'],
+]
+
+describe('the rules bite', () => {
+  let tree: string
+
+  beforeAll(() => {
+    tree = mkdtempSync(join(tmpdir(), 'holdfast-imports-'))
+    copyFileSync(join(root, 'biome.json'), join(tree, 'biome.json'))
+    for (const [file, imported] of [...allowed, ...forbidden, ...beyondBiome]) plant(file, imported)
+  })
+
+  afterAll(() => rmSync(tree, { recursive: true, force: true }))
+
+  /** A file of one import, after those that are there: two of the lists may name one file. */
+  function plant(file: string, imported: string): void {
+    const path = join(tree, 'src', file)
+    mkdirSync(dirname(path), { recursive: true })
+    writeFileSync(path, `import '${imported}'\n`, { flag: 'a' })
+  }
+
+  it('in this suite, for each way to break them', () => {
+    const found = violationsIn(join(tree, 'src')).map(({ file, imported }) => [file, imported])
+    expect(found.sort()).toEqual([...forbidden, ...beyondBiome].map((each) => [...each]).sort())
+  })
+
+  it('for dynamic imports, exports and types too', () => {
+    const other = mkdtempSync(join(tmpdir(), 'holdfast-imports-'))
+    mkdirSync(join(other, 'contract'))
+    const lines = [
+      `export { keysOf } from '../record/a.js'`,
+      `import type { Keys } from '../record/b.js'`,
+      `export const load = () => import('../record/c.js')`,
+      `export type Reader = import('../record/d.js').Reader`,
+    ]
+    writeFileSync(join(other, 'contract', 'a.ts'), lines.join('\n'))
+    expect(violationsIn(other).map(({ imported }) => imported)).toEqual(
+      ['a', 'b', 'c', 'd'].map((name) => `../record/${name}.js`),
+    )
+    rmSync(other, { recursive: true })
+  })
+
+  it('in the linter, for the same files', () => {
+    const biome = join(root, 'node_modules', '@biomejs', 'biome', 'bin', 'biome')
+    const only = ['--only=style/noRestrictedImports', '--vcs-enabled=false', '--max-diagnostics=none']
+    const { status, stdout } = spawnSync(
+      process.execPath,
+      [biome, 'lint', ...only, '--reporter=github', '.'],
+      { cwd: tree, encoding: 'utf8' },
+    )
+    expect(status).toBe(1)
+    const reported = [...stdout.matchAll(/noRestrictedImports,file=[^,]*\/src\/([^,]+),line=(\d+)/g)]
+    const found = reported.map(([, file = '', line]) => [
+      file,
+      importOn(join(tree, 'src', file), Number(line)),
+    ])
+    expect(found.sort()).toEqual(forbidden.map((each) => [...each]).sort())
+  })
+})
+
+function importOn(path: string, line: number): string {
+  return readFileSync(path, 'utf8').split('\n')[line - 1]?.split("'")[1] ?? ''
+}
