@@ -194,8 +194,8 @@ interface HubCase {
   readonly healedBy: 'retry' | 'repair'
 }
 
-const recipients = Array.from({ length: 180 }, (_, at) => ({ host: `host-${at}` }))
-const [inline, chunk] = [2, 128]
+const recipients = Array.from({ length: 100 }, (_, at) => ({ host: `host-${at}` }))
+const [inline, chunk] = [2, 64]
 
 const hubCases: readonly HubCase[] = [
   { point: 'accept.before', nth: 1, made: undefined, healedBy: 'retry' },
