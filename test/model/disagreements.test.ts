@@ -3,11 +3,10 @@ import { type OpenRecord, openRecord } from '../support/record.js'
 import { startTestServer, type TestServer } from '../support/server.js'
 
 /**
- * Where the functions do other than the contract says. Each is the smallest sequence that shows it, expected
- * to fail: once the functions are put right it fails to fail, and becomes an ordinary test. The model follows
- * the functions in these points until then.
+ * Where the functions once departed from the contract, as the smallest sequences that showed it. The one
+ * marked `it.fails` still does: once it is put right it turns red here, and becomes an ordinary test.
  */
-describe('the record does not do yet what the contract says:', () => {
+describe('what the functions once did otherwise than the contract says:', () => {
   let server: TestServer
   let record: OpenRecord
 
