@@ -80,6 +80,7 @@ function hf.make_deliveries(ctx, message, header, recipients, first)
     if not known.group_made then hf.make_group(ctx, host) end
     known.known, known.group_made = true, true
     local id = message .. '.' .. (first + at - 1)
+    hf.wakes(ctx, host)
     local entry = redis.call('XADD', hf.key.stream(ctx.tag, host), '*', 'delivery', id)
     local row = {
       'HSET', hf.key.delivery(ctx.tag, id), 'message', message, 'host', host, 'conversation', header.conversation,
@@ -176,6 +177,7 @@ function hf.accept(ctx, header, payload, recipients)
   if most_queued > 0 then check_queue(ctx, recipients, most_queued) end
   hf.expect_type(hf.key.counts(ctx.tag), 'hash')
 
+  for at = 1, inline do hf.wakes(ctx, (route(ctx, recipients[at]))) end
   local id = mint_id(ctx, header, #recipients)
   store_message(ctx, id, header, payload, #recipients, inline)
   local first = {}

@@ -50,6 +50,7 @@ function hf.grant_claim(ctx, claim, row, how)
     hf.write_delivery(ctx, row, 'claimed', 'epoch', epoch, 'owner', node.id, 'incarnation', node.incarnation,
       'claimed_at', ctx.now)
   end
+  if how == 'takeover' then hf.count(ctx, 'takeovers', 1) end
   row.epoch = epoch
   claim.bytes_left = claim.bytes_left - (header and header.bytes or 0)
   claim.granted[#claim.granted + 1] = { id = row.id, epoch = epoch, state = row.state, how = how, row = row }
@@ -175,7 +176,7 @@ local function claim_reply(ctx, claim)
   local deliveries = {}
   for at, granted in ipairs(claim.granted) do deliveries[at] = delivery_reply(ctx, claim, granted) end
   return {
-    'log_id', hf.last_log_id(ctx), 'now', ctx.now, 'more', claim.more and 1 or 0, 'next_at_ms', claim.next_at or 0,
+    'log_id', hf.last_log_id(ctx), 'now', ctx.now, 'more', claim.more and 1 or 0, 'again', claim.again and 1 or 0, 'next_at_ms', claim.next_at or 0,
     'stream_id', last_id(hf.key.stream(ctx.tag, claim.node.host)),
     'bell_id', last_id(hf.key.bell(ctx.tag, claim.node.host)),
     'ghosts', claim.ghosts, 'missing', claim.missing, 'deliveries', deliveries,
@@ -190,7 +191,7 @@ local function answer_again(ctx, claim)
       claim.granted[#claim.granted + 1] = { id = id, epoch = tonumber(epoch), state = row.state, how = how, row = row }
     end
   end
-  claim.more = true
+  claim.more, claim.again = true, true
   return claim_reply(ctx, claim)
 end
 
@@ -214,7 +215,7 @@ local function report_damage(claim)
   return #extra > 0 and extra or nil
 end
 
-function hf.claim(ctx, node, request, count)
+function hf.claim(ctx, node, request, count, open_if_empty)
   local claim = {
     node = node, count = count, bytes_left = hf.setting(ctx, 'max_claim_bytes'), granted = {}, headers = {}, parking = {},
     acknowledge = {}, ghosts = {}, missing = {}, left = {}, more = false, full = false,
@@ -233,7 +234,7 @@ function hf.claim(ctx, node, request, count)
   if #claim.acknowledge > 0 then
     redis.call('XACK', hf.key.stream(ctx.tag, node.host), 'nodes', unpack(claim.acknowledge))
   end
-  keep_answer(ctx, claim, request)
+  if #claim.granted > 0 or not open_if_empty then keep_answer(ctx, claim, request) end
   hf.finish(ctx, 'claim', node.name, report_damage(claim))
   return claim_reply(ctx, claim)
 end

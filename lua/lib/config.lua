@@ -34,6 +34,15 @@ local function value_of(known, text)
   return number and number >= known.least and number <= 9007199254740991 and number or nil
 end
 
+-- Refuses a name that is no setting, and a text that is no value of it.
+function hf.check_setting(name, text)
+  local known = hf.settings[name]
+  if not known then hf.refuse('INVALID_ARGUMENT', 'no setting "' .. tostring(name) .. '"') end
+  if not value_of(known, text) then
+    hf.refuse('INVALID_ARGUMENT', name .. ' must be a whole number from ' .. known.least .. ', not "' .. text .. '"')
+  end
+end
+
 -- The live value of a setting; for a bad one the default is used.
 function hf.setting(ctx, name)
   local known = hf.settings[name]

@@ -1,6 +1,7 @@
 -- What every call shares: identity check, one reading of the clock, and the index changes it collects.
 
 local SCHEMA = '1'
+local NAMED_AT_MOST = 256 -- hosts in one log entry
 
 -- Registers a function. Refusals become error replies; anything else is a fault and is passed on.
 function hf.register(name, flags, handler)
@@ -50,6 +51,7 @@ function hf.open(keys)
     awaiting_add = {},
     awaiting_remove = {},
     settled_messages = {},
+    woken = {},
   }
 end
 
@@ -107,7 +109,15 @@ function hf.last_log_id(ctx)
   return last[1] and last[1][1] or '0-0'
 end
 
--- Appends the call's one log entry: verb, actor, then ids/from/to for every kind of transition in it.
+-- Notes that something became runnable on a host: the log entry names it, for those who wait by the log.
+function hf.wakes(ctx, host)
+  if ctx.woken[host] then return end
+  ctx.woken[host] = true
+  ctx.woken[#ctx.woken + 1] = host
+end
+
+-- Appends the call's one log entry: verb, actor, then ids/from/to for every kind of transition in it, and the
+-- hosts where something became runnable (`*`: too many to name).
 function hf.write_log(ctx, verb, actor, extra)
   local entry = { 'XADD', hf.key.log(ctx.tag), 'MAXLEN', '~', hf.setting(ctx, 'log_length'), '*', 'verb', verb, 'actor', actor }
   for _, move in ipairs(ctx.moves) do
@@ -117,6 +127,10 @@ function hf.write_log(ctx, verb, actor, extra)
     entry[at + 5], entry[at + 6] = 'to', move.to
   end
   for _, word in ipairs(extra or {}) do entry[#entry + 1] = word end
+  if #ctx.woken > 0 then
+    entry[#entry + 1] = 'hosts'
+    entry[#entry + 1] = #ctx.woken > NAMED_AT_MOST and '*' or table.concat(ctx.woken, ' ')
+  end
   ctx.log_id = redis.call(unpack(entry))
   return ctx.log_id
 end
@@ -147,6 +161,7 @@ end
 
 -- Wakes the nodes of a host without a new entry in its stream.
 function hf.ring(ctx, host, why)
+  hf.wakes(ctx, host)
   redis.call('XADD', hf.key.bell(ctx.tag, host), 'MAXLEN', 1, '*', 'why', why)
 end
 

@@ -110,6 +110,7 @@ end
 function hf.requeue_delivery(ctx, row, actor, reason, ...)
   if hf.is_retired(ctx, row.host) then return hf.hold_delivery(ctx, row, 'retired', actor) end
   hf.unlist(ctx, row)
+  hf.wakes(ctx, row.host)
   local entry = redis.call('XADD', hf.key.stream(ctx.tag, row.host), '*', 'delivery', row.id)
   local epoch = hf.next_epoch(ctx, row.epoch)
   hf.write_delivery(ctx, row, 'queued', 'entry', entry, 'requeued_at', ctx.now, 'requeued_by', actor,

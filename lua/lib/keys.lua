@@ -31,6 +31,8 @@ function hf.key.hosts(tag) return tag .. ':hosts' end
 function hf.key.nodes(tag) return tag .. ':nodes' end
 function hf.key.counts(tag) return tag .. ':counts' end
 function hf.key.log(tag) return tag .. ':log' end
+function hf.key.principals(tag) return tag .. ':principals' end
+function hf.key.certificates(tag) return tag .. ':certificates' end
 function hf.key.liveness(tag) return tag .. ':liveness' end
 
 function hf.key.stream(tag, host) return tag .. ':stream:' .. host end
@@ -50,6 +52,7 @@ function hf.key.retired(tag) return tag .. ':retired' end
 function hf.key.parked_hosts(tag) return tag .. ':parked' end
 function hf.key.settled(tag, day) return tag .. ':settled:' .. day end
 function hf.key.session(tag, session) return tag .. ':session:' .. hf.escape(session) end
+function hf.key.principal(tag, name) return tag .. ':principal:' .. hf.escape(name) end
 function hf.key.idempotency(tag, key) return tag .. ':idempotency:' .. hf.escape(key) end
 function hf.key.node(tag, host, node) return tag .. ':node:' .. host .. '/' .. hf.escape(node) end
 

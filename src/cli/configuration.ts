@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
-import type { SettingView } from '../hub/configuration.js'
+import type { SettingView } from '../contract/views.js'
 import { withHub } from './context.js'
 import { usageError } from './failure.js'
 import { action, value } from './flags.js'
@@ -20,7 +20,7 @@ export function addConfig(program: Command): void {
     .action(
       action(getSchema, async ({ name }, { settings, json }) => {
         const found = namedOf(await withHub(settings, (hub) => hub.configuration()), name)
-        answer(json, { settings: found.map(jsonOf) }, () => printTable('settings', head, found.map(rowOf)))
+        answer(json, { settings: found }, () => printTable('settings', head, found.map(rowOf)))
         for (const each of found.filter(({ bad }) => bad)) say(problemOf(each))
       }),
     )
@@ -32,10 +32,10 @@ export function addConfig(program: Command): void {
     .action(
       action(setSchema, async ({ name, value: wanted }, { settings, json }) => {
         const now = await withHub(settings, async (hub) => {
-          await hub.configure(name, wanted)
+          await hub.configure({ [name]: wanted }, settings.actor)
           return namedOf(await hub.configuration(), name)
         })
-        answer(json, { settings: now.map(jsonOf) }, () => printTable('settings', head, now.map(rowOf)))
+        answer(json, { settings: now }, () => printTable('settings', head, now.map(rowOf)))
       }),
     )
 }
@@ -50,14 +50,7 @@ function namedOf(all: readonly SettingView[], name: string | undefined): readonl
 
 /** A field of the config hash that no function reads. */
 function isStranger(view: SettingView): boolean {
-  return Number.isNaN(view.default)
-}
-
-/** JSON has no NaN: a stranger has neither value nor default there. */
-function jsonOf(view: SettingView): Partial<SettingView> {
-  if (!isStranger(view)) return view
-  const { value: _value, default: _default, ...rest } = view
-  return rest
+  return view.default === undefined
 }
 
 function rowOf(view: SettingView) {

@@ -3,6 +3,7 @@ import { type Command, Option } from 'commander'
 import { z } from 'zod'
 import { isHostId, isId } from '../contract/ids.js'
 import type { Recipient } from '../contract/message.js'
+import { type Listen, parseListen } from '../http/listen.js'
 import { readSettings, type Settings } from './config.js'
 import { type ExitCode, exitCodes, usageError } from './failure.js'
 import { parseDuration, parseTime } from './times.js'
@@ -78,6 +79,14 @@ function recipientOf(given: string): Recipient | undefined {
   return undefined
 }
 
+function listenOf(given: string): Listen | undefined {
+  try {
+    return parseListen(given)
+  } catch {
+    return undefined
+  }
+}
+
 function isReadable(path: string): boolean {
   try {
     accessSync(path, constants.R_OK)
@@ -103,6 +112,7 @@ export const value = {
     (given) => parseTime(given),
     'is no time: RFC 3339 with an offset, Unix milliseconds, or a duration from now such as 5m',
   ),
+  listen: parsed(listenOf, 'is no <address>:<port>'),
   readableFile: text.refine(isReadable, 'names no file that can be read'),
   flag: z.boolean().default(false),
 }

@@ -1,5 +1,5 @@
-import { mkdirSync, realpathSync } from 'node:fs'
-import { dirname, join, resolve } from 'node:path'
+import { mkdirSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import type { Command } from 'commander'
 import { z } from 'zod'
 import { commandExecutor } from '../node/executors/command.js'
@@ -9,6 +9,7 @@ import type { Settings } from './config.js'
 import { type Place, withRecord } from './context.js'
 import { action, repeatable, value } from './flags.js'
 import { openLog } from './log.js'
+import { canonical } from './scopes.js'
 import { type SignalWatch, watchSignals } from './signals.js'
 
 /** The flags of a node, for `node` and `dev`; host and exec are checked by the command. */
@@ -83,13 +84,4 @@ export function makeNode(redis: string, settings: Settings, values: NodeValues, 
     scopes: values.scope.map(canonical),
     log,
   })
-}
-
-/** Scopes are compared as strings, so both sides state the canonical path. */
-function canonical(folder: string): string {
-  try {
-    return realpathSync(folder)
-  } catch {
-    return resolve(folder)
-  }
 }

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
-import type { PendingEntry } from '../hub/lists.js'
+import type { PendingEntry } from '../contract/views.js'
 import { withHub } from './context.js'
 import { action, value } from './flags.js'
 import { answer, printTable } from './output.js'

@@ -11,7 +11,9 @@ import { addInit } from './init.js'
 import { addMessage } from './message.js'
 import { addNode } from './node.js'
 import { addPending } from './pending.js'
+import { addPrincipal } from './principal.js'
 import { addSend } from './send.js'
+import { addServe } from './serve.js'
 import { addUnknown } from './unknown.js'
 
 /** The whole command line. Common options stand before or after the verb. */
@@ -29,6 +31,7 @@ export function makeProgram(): Command {
   const adders = [
     addInit,
     addDev,
+    addServe,
     addNode,
     addSend,
     addMessage,
@@ -38,6 +41,7 @@ export function makeProgram(): Command {
     addUnknown,
     addFence,
     addHost,
+    addPrincipal,
     addConfig,
     addFunctions,
   ]

@@ -187,6 +187,85 @@ const catalogue = {
     next: 'an operator releases or rejects it',
   },
 
+  // Who may speak over HTTP
+  UNAUTHENTICATED: {
+    status: 401,
+    cause: 'no credentials, or none that are known here and not revoked',
+    next: 'send `Authorization: Bearer <token>` or use the pinned client certificate; `holdfast principal add` makes one',
+  },
+  FORBIDDEN: {
+    status: 403,
+    cause: 'this principal may not do this',
+    next: 'use a principal with the role, host or sender that the call needs (`holdfast principal ls`)',
+  },
+  SCOPE_NOT_AUTHORISED: {
+    status: 403,
+    cause: 'the principal of this node is not authorised for the scope',
+    next: 'join without it, or add a principal with --scope',
+  },
+  AUTHENTICATION_REQUIRED: {
+    status: 403,
+    cause: 'no principal exists, so only loopback may be listened on',
+    next: 'run `holdfast principal add operator` first, or listen on 127.0.0.1',
+  },
+  PRINCIPAL_EXISTS: {
+    status: 409,
+    cause: 'the name or the certificate is in use; names are not used twice',
+    next: 'choose another name',
+  },
+  PRINCIPAL_NOT_FOUND: {
+    status: 404,
+    cause: 'no principal of this name',
+    next: '`holdfast principal ls` shows those that are',
+  },
+
+  // The HTTP surface
+  ROUTE_NOT_FOUND: {
+    status: 404,
+    cause: 'no such route',
+    next: 'see /openapi.json or /docs; an id with a slash in it is percent-encoded in a path',
+  },
+  METHOD_NOT_ALLOWED: {
+    status: 405,
+    cause: 'the route does not know this method',
+    next: 'use one of the methods in the Allow header',
+  },
+  UNSUPPORTED_MEDIA_TYPE: {
+    status: 415,
+    cause: 'the body is not of a type that this route takes',
+    next: 'send `Content-Type: application/json`',
+  },
+  BODY_TOO_LARGE: {
+    status: 413,
+    cause: 'the request body is over the limit of this route',
+    next: 'send less at a time',
+  },
+  RATE_LIMITED: {
+    status: 429,
+    cause: 'this principal sends more requests than it may',
+    next: 'repeat the same call after the seconds in Retry-After',
+  },
+  OVERLOADED: {
+    status: 503,
+    cause: 'the hub has more work than it can take on; nothing of this call was done',
+    next: 'repeat the same call after the seconds in Retry-After, here or on another hub',
+  },
+  SHUTTING_DOWN: {
+    status: 503,
+    cause: 'the hub is shutting down; nothing of this call was done',
+    next: 'repeat the same call on another hub, or here when it is back',
+  },
+  INTERNAL: {
+    status: 500,
+    cause: 'a fault of the hub itself; whether the call took effect is in the record',
+    next: 'repeat the same call; report the request id if it stays',
+  },
+  HUB_UNREACHABLE: {
+    status: 503,
+    cause: 'the hub at the URL cannot be reached, or does not answer as one',
+    next: 'check --url; repeat the same call, it is safe to repeat',
+  },
+
   // Fences
   FENCE_NOT_FOUND: {
     status: 404,

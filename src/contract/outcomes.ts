@@ -37,7 +37,8 @@ export const outcomeKinds = ['result', 'terminal', 'not_sent', 'outcome_unknown'
 export type OutcomeKind = (typeof outcomeKinds)[number]
 
 /** Status of an attempt row. `outcome_unknown` is no status: the attempt stays `executing`, listed unknown. */
-export type AttemptStatus = 'executing' | 'done' | 'terminal' | 'not_sent'
+export const attemptStatuses = ['executing', 'done', 'terminal', 'not_sent'] as const
+export type AttemptStatus = (typeof attemptStatuses)[number]
 
 /** A proof of non-execution, made only by {@link notSent}. */
 export interface NotSent extends NotSentOutcome {

@@ -23,6 +23,17 @@ export interface JoinReply {
   readonly badSettings: readonly string[]
 }
 
+/** What a heartbeat carries. */
+export interface Heartbeat {
+  readonly lastLogId: string
+  /** Milliseconds since the work loop last made progress. */
+  readonly progressAgeMs: number
+  /** What held the event loop since the last beat. Milliseconds. */
+  readonly blocking: { readonly sumMs: number; readonly longestMs: number }
+  /** What the commits of its mirror took since the last beat. Milliseconds. */
+  readonly mirror?: { readonly commits: number; readonly sumMs: number; readonly longestMs: number }
+}
+
 export interface HeartbeatReply {
   readonly nowMs: number
   readonly logId: string
@@ -58,6 +69,8 @@ export interface ClaimReply {
   readonly nowMs: number
   /** There is more to look at: claim again without waiting. */
   readonly more: boolean
+  /** True for the answer to a request that was answered before. */
+  readonly again?: boolean | undefined
   /** When, by the server's clock, something may become runnable without a bell. */
   readonly nextAtMs?: number
   /** The ends of stream and bell as this claim saw them: wait for what comes after. */

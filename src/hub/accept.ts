@@ -1,31 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { backoffMs } from '../contract/backoff.js'
 import { HoldfastError, isHoldfastError } from '../contract/errors.js'
+import type { Accepted } from '../contract/hub.js'
 import { messageId } from '../contract/ids.js'
 import { type MessageInput, prepareMessage, type Recipient } from '../contract/message.js'
 import { aroundCall, type OnPoint } from '../contract/points.js'
-import type { DeliveryState } from '../contract/states.js'
+import type { AcceptedDelivery, DeliveryView } from '../contract/views.js'
 import type { Store } from '../record/connections.js'
 import type { FanOutReply, Functions } from '../record/functions.js'
 import type { Keys } from '../record/keys.js'
 import type { Reader } from '../record/reader.js'
-import { type DeliveryView, readMessage } from './views.js'
-
-/** The answer to accept: the message's id and its deliveries, the same for every repeat of the key. */
-export interface Accepted {
-  readonly id: string
-  readonly deliveries: readonly AcceptedDelivery[]
-  readonly fanOut: 'complete' | 'pending'
-  /** True when the key was known: these are the first ids, with their present states. */
-  readonly replayed: boolean
-}
-
-export interface AcceptedDelivery {
-  readonly id: string
-  readonly host: string
-  readonly session?: string
-  readonly state: DeliveryState
-}
+import { readMessage } from './views.js'
 
 /** What accepting needs of the hub. */
 export interface AcceptParts {

@@ -1,21 +1,9 @@
 import { HoldfastError } from '../contract/errors.js'
 import { type Setting, type SettingName, settings } from '../contract/settings.js'
-import type { Store } from '../record/connections.js'
+import type { SettingView } from '../contract/views.js'
+import type { Functions } from '../record/functions.js'
 import type { Keys } from '../record/keys.js'
 import type { Reader } from '../record/reader.js'
-
-/** A tunable as it works now. */
-export interface SettingView {
-  readonly name: string
-  /** What the functions use. */
-  readonly value: number
-  readonly default: number
-  readonly meaning: string
-  /** The text in the record, where there is one. */
-  readonly set?: string
-  /** True when the text in the record is no value of this setting: the default is used instead. */
-  readonly bad: boolean
-}
 
 /** Every tunable, then every field of the config hash that is none. */
 export async function readConfiguration(reader: Reader, keys: Keys): Promise<SettingView[]> {
@@ -27,8 +15,6 @@ export async function readConfiguration(reader: Reader, keys: Keys): Promise<Set
     .filter(([name]) => !Object.hasOwn(settings, name))
     .map(([name, set]) => ({
       name,
-      value: Number.NaN,
-      default: Number.NaN,
       meaning: 'no such setting',
       set,
       bad: true,
@@ -44,24 +30,25 @@ function settingView(name: string, setting: Setting, set: string | undefined): S
 }
 
 /**
- * Changes a tunable for every process at once.
+ * Changes tunables for every process at once: all of them, or none.
  * @throws INVALID_ARGUMENT for an unknown name or a bad value; nothing is changed
  */
-export async function changeSetting(
-  parts: { readonly store: Store; readonly reader: Reader; readonly keys: Keys },
-  name: string,
-  value: string,
+export async function changeSettings(
+  functions: Functions,
+  changes: Readonly<Record<string, number | string>>,
+  actor: string,
 ): Promise<void> {
-  if (!isSettingName(name)) {
-    throw new HoldfastError(
-      'INVALID_ARGUMENT',
-      `no setting ${JSON.stringify(name)}; known: ${Object.keys(settings).join(', ')}`,
-    )
-  }
-  const problem = problemWith(settings[name], value)
-  if (problem !== undefined) throw new HoldfastError('INVALID_ARGUMENT', `${name} ${problem}`)
-  await parts.reader.all([])
-  await parts.store.call(['HSET', parts.keys.config, name, value])
+  const texts = Object.entries(changes).map(([name, value]) => [name, String(value)] as const)
+  const problems = texts.flatMap(([name, text]) => {
+    if (!isSettingName(name)) {
+      return [`no setting ${JSON.stringify(name)}; known: ${Object.keys(settings).join(', ')}`]
+    }
+    const problem = problemWith(settings[name], text)
+    return problem === undefined ? [] : [`${name} ${problem}`]
+  })
+  if (texts.length === 0) problems.push('no setting is named')
+  if (problems.length > 0) throw new HoldfastError('INVALID_ARGUMENT', problems.join('; '))
+  await functions.configure(Object.fromEntries(texts), actor)
 }
 
 function isSettingName(name: string): name is SettingName {

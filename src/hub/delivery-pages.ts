@@ -1,27 +1,10 @@
 import { HoldfastError } from '../contract/errors.js'
+import type { DeliveryFilter, DeliveryPage, LiveState, PageOptions } from '../contract/hub.js'
 import { hostId } from '../contract/ids.js'
-import type { DeliveryState } from '../contract/states.js'
+import type { DeliveryView } from '../contract/views.js'
 import type { Keys } from '../record/keys.js'
 import type { Reader } from '../record/reader.js'
-import { type DeliveryView, readDeliveries } from './views.js'
-
-/** The states in which a delivery is in a list of its own; finished ones are found through their message. */
-export type LiveState = Exclude<DeliveryState, 'failed'>
-
-export interface DeliveryFilter {
-  readonly host?: string | undefined
-  readonly state?: LiveState | undefined
-  /** From the previous page. */
-  readonly cursor?: string | undefined
-  /** At most this many, 1 to 1000; 100 when absent. */
-  readonly limit?: number | undefined
-}
-
-export interface DeliveryPage {
-  readonly deliveries: readonly DeliveryView[]
-  /** Absent at the end. */
-  readonly cursor?: string
-}
+import { readDeliveries } from './views.js'
 
 const entriesAtOnce = 200
 
@@ -41,7 +24,7 @@ export async function listDeliveries(
   keys: Keys,
   filter: DeliveryFilter,
 ): Promise<DeliveryPage> {
-  const limit = Math.min(Math.max(filter.limit ?? 100, 1), 1000)
+  const limit = pageLimit(filter)
   const start = readCursor(filter.cursor)
   const found: DeliveryView[] = []
   for (const place of await placesFrom(reader, keys, filter, start)) {
@@ -62,6 +45,11 @@ export async function listDeliveries(
     }
   }
   return { deliveries: found }
+}
+
+/** At most this many on a page. */
+export function pageLimit(page: PageOptions): number {
+  return Math.min(Math.max(page.limit ?? 100, 1), 1000)
 }
 
 type Source = 'stream' | 'awaiting' | 'held' | 'unknown'
@@ -163,11 +151,20 @@ async function readPlace(reader: Reader, keys: Keys, place: Place, after: string
     }
   }
   const key = place.source === 'awaiting' ? keys.awaiting(place.host ?? '') : keys[place.source]
-  return readSortedSet(reader, key, after)
+  const { members, end } = await readSortedSet(reader, key, after)
+  return {
+    entries: members.map(({ member, position }) => ({ id: member.split('/')[0] ?? member, position })),
+    end,
+  }
+}
+
+export interface SortedSetPage {
+  readonly members: readonly { readonly member: string; readonly score: number; readonly position: string }[]
+  readonly end: boolean
 }
 
 /** Members after `<score> <member>`: ranks would shift under the reader, and many may share a score. */
-async function readSortedSet(reader: Reader, key: string, after: string): Promise<PlacePage> {
+export async function readSortedSet(reader: Reader, key: string, after: string): Promise<SortedSetPage> {
   const [score, last] = after.split(' ')
   for (let offset = 0; ; offset += entriesAtOnce) {
     const command = [
@@ -189,8 +186,9 @@ async function readSortedSet(reader: Reader, key: string, after: string): Promis
     const end = members.length < entriesAtOnce
     if (fresh.length === 0 && !end) continue
     return {
-      entries: fresh.map((each) => ({
-        id: each.member.split('/')[0] ?? each.member,
+      members: fresh.map((each) => ({
+        member: each.member,
+        score: Number(each.score),
         position: `${each.score} ${each.member}`,
       })),
       end,

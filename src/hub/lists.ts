@@ -1,84 +1,50 @@
+import { HoldfastError } from '../contract/errors.js'
+import type { Page, PageOptions } from '../contract/hub.js'
 import { hostId, isHostId, isId } from '../contract/ids.js'
-import type { DeliveryState } from '../contract/states.js'
+import type {
+  FenceView,
+  HeldEntry,
+  HostView,
+  NodeView,
+  PendingEntry,
+  UnknownEntry,
+} from '../contract/views.js'
 import { group, type Keys } from '../record/keys.js'
 import type { Reader } from '../record/reader.js'
 import { present } from '../record/replies.js'
-import { entriesOf, hostNames } from './delivery-pages.js'
+import { entriesOf, hostNames, pageLimit, readSortedSet, type SortedSetPage } from './delivery-pages.js'
 import { readDeliveries } from './views.js'
 
-export interface PendingEntry {
-  readonly host: string
-  readonly entry: string
-  readonly consumer: string
-  readonly idleMs: number
-  readonly delivery?: string
-  readonly state?: DeliveryState
-  readonly epoch?: number
-  readonly owner?: string
-}
-
-export interface UnknownEntry {
-  /** The attempt, or the delivery where its copy was in doubt. */
-  readonly id: string
-  readonly sinceMs: number
-  readonly reason: string
-  readonly host: string
-  readonly node?: string
-  readonly begunAt?: number
-}
-
-export interface HeldEntry {
-  readonly id: string
-  readonly sinceMs: number
-  readonly reason: string
-  readonly host: string
-  readonly conversation: string
-  readonly attempts: number
-}
-
-export interface NodeView {
-  readonly node: string
-  /** `live` says that it has not left; how fresh it is, its heartbeat's age tells. */
-  readonly state: 'live' | 'left'
-  readonly incarnation: number
-  readonly heartbeatAgeMs: number
-}
-
-export interface HostView {
-  readonly host: string
-  /** False for a host that is only queued for. */
-  readonly joined: boolean
-  readonly retiredAt?: number
-  /** Queued, parked, claimed and mirrored. */
-  readonly entries: number
-  /** Delivered and not finished. */
-  readonly awaiting: number
-  readonly nodes: readonly NodeView[]
-}
-
-export interface FenceView {
-  /** `<kind>:<scope>`, the hash field. */
-  readonly fence: string
-  /** False for a field that no rule reads. */
-  readonly known: boolean
-  readonly reason: string
-  readonly actor?: string
-  readonly at?: number
-  readonly until?: number
-}
-
-const entriesAtOnce = 200
 const fencePattern = /^(?:pause|hold|block):(?:hub|(host|conversation|session):(.+))$/
 
-/** Every host that was ever sent to or joined, with its nodes and what waits for it. */
-export async function listHosts(reader: Reader, keys: Keys): Promise<HostView[]> {
-  const names = await hostNames(reader, keys)
-  const rows = await reader.hashes(names.map((name) => keys.host(name)))
-  const views: HostView[] = []
-  for (const [at, host] of names.entries()) {
-    views.push(await hostView(reader, keys, host, rows[at] ?? new Map()))
+/** All entries of a list that is read by pages. */
+export async function allOf<Entry>(page: (options: PageOptions) => Promise<Page<Entry>>): Promise<Entry[]> {
+  const found: Entry[] = []
+  for (let cursor: string | undefined; ; ) {
+    const { entries, cursor: next } = await page({ cursor, limit: 1000 })
+    found.push(...entries)
+    if (next === undefined) return found
+    cursor = next
   }
-  return views
+}
+
+/** Hosts that were ever sent to or joined, by name, with their nodes and what waits for them. */
+export async function listHosts(reader: Reader, keys: Keys, page: PageOptions = {}): Promise<Page<HostView>> {
+  const after = page.cursor === undefined ? '' : hostId(page.cursor)
+  const later = (await hostNames(reader, keys)).filter((name) => name > after)
+  const names = later.slice(0, pageLimit(page))
+  const rows = await reader.hashes(names.map((name) => keys.host(name)))
+  const entries: HostView[] = []
+  for (const [at, host] of names.entries()) {
+    entries.push(await hostView(reader, keys, host, rows[at] ?? new Map()))
+  }
+  return { entries, ...present('cursor', names.length < later.length ? names.at(-1) : undefined) }
+}
+
+/** One host; undefined where none of this name was ever seen. */
+export async function readHost(reader: Reader, keys: Keys, name: string): Promise<HostView | undefined> {
+  const row = await reader.hash(keys.host(hostId(name)))
+  return row.size === 0 ? undefined : hostView(reader, keys, name, row)
 }
 
 async function hostView(
@@ -104,74 +70,107 @@ async function hostView(
     ...present('retiredAt', retiredAt === undefined ? undefined : Number(retiredAt)),
     entries,
     awaiting,
-    nodes: ids.map((node, at) => ({
-      node,
-      state: nodes[at]?.get('state') === 'left' ? 'left' : 'live',
-      incarnation: Number(nodes[at]?.get('incarnation') ?? 0),
-      heartbeatAgeMs: Math.max(0, nowMs - Number(nodes[at]?.get('heartbeat_at') ?? 0)),
-    })),
+    nodes: ids.map((node, at) => nodeView(node, nodes[at] ?? new Map(), nowMs)),
+  }
+}
+
+function nodeView(node: string, row: ReadonlyMap<string, string>, nowMs: number): NodeView {
+  const figure = (field: string) => (row.has(field) ? Number(row.get(field)) : undefined)
+  const progressAt = figure('progress_at')
+  return {
+    node,
+    state: row.get('state') === 'left' ? 'left' : 'live',
+    incarnation: figure('incarnation') ?? 0,
+    heartbeatAgeMs: Math.max(0, nowMs - (figure('heartbeat_at') ?? 0)),
+    ...present('progressAgeMs', progressAt === undefined ? undefined : Math.max(0, nowMs - progressAt)),
+    ...present('blockingMs', figure('blocking_ms')),
+    ...present('blockingLongestMs', figure('blocking_longest_ms')),
+    ...present('mirrorCommits', figure('mirror_commits')),
+    ...present('mirrorMs', figure('mirror_ms')),
+    ...present('mirrorLongestMs', figure('mirror_longest_ms')),
   }
 }
 
 /** The held queue, oldest first. */
-export async function listHeld(reader: Reader, keys: Keys): Promise<HeldEntry[]> {
-  const members = await reader.strings(['ZRANGE', keys.held, 0, -1, 'WITHSCORES'])
-  const ids = members.filter((_, at) => at % 2 === 0)
-  const views = await readDeliveries(reader, keys, ids)
-  return views.map((view) => ({
+export async function listHeld(reader: Reader, keys: Keys, page: PageOptions = {}): Promise<Page<HeldEntry>> {
+  const { members, cursor } = await sortedSetPage(reader, keys.held, page)
+  const since = new Map(members.map(({ member, score }) => [member, score]))
+  const views = await readDeliveries(reader, keys, [...since.keys()])
+  const entries = views.map((view) => ({
     id: view.id,
-    sinceMs: Number(members[2 * ids.indexOf(view.id) + 1]),
+    sinceMs: since.get(view.id) ?? 0,
     reason: view.reason ?? '',
     host: view.host,
     conversation: view.conversation,
     attempts: view.attempts.length,
   }))
+  return { entries, ...present('cursor', cursor) }
 }
 
-/** The pending lists as Redis has them, each entry beside its row. */
-export async function listPending(reader: Reader, keys: Keys, host?: string): Promise<PendingEntry[]> {
-  const hosts = host === undefined ? await hostNames(reader, keys) : [hostId(host)]
-  const found: PendingEntry[] = []
-  for (const each of hosts) found.push(...(await pendingOf(reader, keys, each)))
-  return found
-}
+const setCursor = /^[\d.]+ [\d./-]+$/
 
-async function pendingOf(reader: Reader, keys: Keys, host: string): Promise<PendingEntry[]> {
-  const stream = keys.stream(host)
-  const found: PendingEntry[] = []
-  if (!(await hasGroup(reader, stream))) return found
-  for (let from = '-'; ; ) {
-    const rows = (await reader.one(['XPENDING', stream, group, from, '+', entriesAtOnce])) as [
-      string,
-      string,
-      number,
-      number,
-    ][]
-    const entries = await reader.all(rows.map(([entry]) => ['XRANGE', stream, entry, entry]))
-    const ids = entries.map((entry) => entriesOf(entry)[0]?.delivery)
-    const views = await readDeliveries(
-      reader,
-      keys,
-      ids.filter((id) => id !== undefined),
-    )
-    for (const [index, [entry, consumer, idleMs]] of rows.entries()) {
-      const view = views.find((each) => each.id === ids[index])
-      found.push({
-        host,
-        entry,
-        consumer,
-        idleMs,
-        ...present('delivery', ids[index]),
-        ...(view === undefined
-          ? {}
-          : { state: view.state, epoch: view.epoch, ...present('owner', view.owner) }),
-      })
+/** One page of a sorted set whose members are ids, by score and member. */
+async function sortedSetPage(
+  reader: Reader,
+  key: string,
+  page: PageOptions,
+): Promise<{ members: SortedSetPage['members']; cursor: string | undefined }> {
+  if (page.cursor !== undefined && !setCursor.test(page.cursor)) throw notOurs(page.cursor)
+  const limit = pageLimit(page)
+  const members: SortedSetPage['members'][number][] = []
+  for (let position = page.cursor ?? ''; ; ) {
+    const slice = await readSortedSet(reader, key, position)
+    members.push(...slice.members)
+    if (members.length > limit) {
+      const kept = members.slice(0, limit)
+      return { members: kept, cursor: kept.at(-1)?.position }
     }
-    const last = rows.at(-1)
-    if (rows.length < entriesAtOnce || last === undefined) return found
-    from = `(${last[0]}`
+    if (slice.end) return { members, cursor: undefined }
+    position = members.at(-1)?.position ?? position
   }
 }
+
+function notOurs(cursor: string): HoldfastError {
+  return new HoldfastError('INVALID_ARGUMENT', `cursor ${JSON.stringify(cursor)} is none of ours`)
+}
+
+const entryCursor = /^\d+-\d+$/
+
+/** The pending list of a host as Redis has it, each entry beside its row. */
+export async function listPending(
+  reader: Reader,
+  keys: Keys,
+  host: string,
+  page: PageOptions = {},
+): Promise<Page<PendingEntry>> {
+  const stream = keys.stream(hostId(host))
+  const { cursor: after } = page
+  if (after !== undefined && !entryCursor.test(after)) throw notOurs(after)
+  if (!(await hasGroup(reader, stream))) return { entries: [] }
+  const limit = pageLimit(page)
+  const from = after === undefined ? '-' : `(${after}`
+  const rows = (await reader.one(['XPENDING', stream, group, from, '+', limit])) as PendingRow[]
+  const streamed = await reader.all(rows.map(([entry]) => ['XRANGE', stream, entry, entry]))
+  const ids = streamed.map((entry) => entriesOf(entry)[0]?.delivery)
+  const known = ids.filter((id) => id !== undefined)
+  const views = new Map((await readDeliveries(reader, keys, known)).map((view) => [view.id, view]))
+  const entries = rows.map(([entry, consumer, idleMs], at): PendingEntry => {
+    const view = views.get(ids[at] ?? '')
+    return {
+      host,
+      entry,
+      consumer,
+      idleMs,
+      ...present('delivery', ids[at]),
+      ...(view === undefined
+        ? {}
+        : { state: view.state, epoch: view.epoch, ...present('owner', view.owner) }),
+    }
+  })
+  return { entries, ...present('cursor', rows.length < limit ? undefined : rows.at(-1)?.[0]) }
+}
+
+type PendingRow = [entry: string, consumer: string, idleMs: number, deliveries: number]
 
 async function hasGroup(reader: Reader, stream: string): Promise<boolean> {
   if ((await reader.one(['EXISTS', stream])) !== 1) return false
@@ -180,27 +179,28 @@ async function hasGroup(reader: Reader, stream: string): Promise<boolean> {
 }
 
 /** The unknown list, oldest first. */
-export async function listUnknown(reader: Reader, keys: Keys): Promise<UnknownEntry[]> {
-  const members = await reader.strings(['ZRANGE', keys.unknown, 0, -1, 'WITHSCORES'])
-  const listed = Array.from({ length: members.length / 2 }, (_, at) => ({
-    id: members[2 * at] ?? '',
-    sinceMs: Number(members[2 * at + 1]),
-  }))
-  const deliveries = await readDeliveries(reader, keys, [
-    ...new Set(listed.map((entry) => entry.id.split('/')[0] ?? '')),
-  ])
-  return listed.map(({ id, sinceMs }) => {
-    const delivery = deliveries.find((each) => each.id === id.split('/')[0])
-    const attempt = delivery?.attempts.find((each) => each.id === id)
+export async function listUnknown(
+  reader: Reader,
+  keys: Keys,
+  page: PageOptions = {},
+): Promise<Page<UnknownEntry>> {
+  const { members, cursor } = await sortedSetPage(reader, keys.unknown, page)
+  const deliveryOf = (id: string) => id.split('/')[0] ?? ''
+  const ids = [...new Set(members.map(({ member }) => deliveryOf(member)))]
+  const deliveries = new Map((await readDeliveries(reader, keys, ids)).map((view) => [view.id, view]))
+  const entries = members.map(({ member, score }): UnknownEntry => {
+    const delivery = deliveries.get(deliveryOf(member))
+    const attempt = delivery?.attempts.find((each) => each.id === member)
     return {
-      id,
-      sinceMs,
+      id: member,
+      sinceMs: score,
       reason: attempt?.unknownReason ?? delivery?.reason ?? 'the row is missing',
       host: delivery?.host ?? '',
       ...present('node', attempt?.node),
       ...present('begunAt', attempt?.begunAt),
     }
   })
+  return { entries, ...present('cursor', cursor) }
 }
 
 /** Every field of the fences hash: any text is a reason, and a field that no rule reads is shown as such. */

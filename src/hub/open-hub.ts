@@ -1,38 +1,40 @@
 import { randomUUID } from 'node:crypto'
+import type {
+  ActOptions,
+  BulkFilter,
+  BulkOptions,
+  FenceOptions,
+  HubCalls,
+  OperatorAct,
+  PageOptions,
+} from '../contract/hub.js'
 import { messageId } from '../contract/ids.js'
-import type { MessageInput, Recipient } from '../contract/message.js'
 import type { OnPoint } from '../contract/points.js'
-import { openBlockingReader, openStore, type Store } from '../record/connections.js'
-import {
-  type FenceReply,
-  functionsOf,
-  type InitReply,
-  type LiftReply,
-  type OperatorReply,
-  type WhyReply,
-} from '../record/functions.js'
+import type { OperatorReply, PendingEntry } from '../contract/views.js'
+import { type OnCall, openBlockingReader, openStore, type Store } from '../record/connections.js'
+import { type Functions, functionsOf, type InitReply } from '../record/functions.js'
 import { type Keys, keysOf } from '../record/keys.js'
 import { loadLibrary } from '../record/library.js'
-import { readerOf } from '../record/reader.js'
-import { type Accepted, type AcceptParts, acceptMessage, resendMessage } from './accept.js'
-import { changeSetting, readConfiguration, type SettingView } from './configuration.js'
-import { type DeliveryFilter, type DeliveryPage, listDeliveries } from './delivery-pages.js'
+import { type Reader, readerOf } from '../record/reader.js'
+import { type AcceptParts, acceptMessage, resendMessage } from './accept.js'
+import { actOnMany } from './bulk.js'
+import { changeSettings, readConfiguration } from './configuration.js'
+import { hostNames, listDeliveries } from './delivery-pages.js'
 import {
-  type FenceView,
-  type HeldEntry,
-  type HostView,
+  allOf,
   listFences,
   listHeld,
   listHosts,
   listPending,
   listUnknown,
-  type PendingEntry,
   readCounts,
-  type UnknownEntry,
+  readHost,
 } from './lists.js'
+import { createLogTail, type LogTail } from './log-tail.js'
+import { addPrincipal, readPrincipal, readPrincipals } from './principals.js'
 import { type Repaired, repairObligations } from './repair.js'
-import { type DeliveryView, type MessageView, readDelivery, readMessage } from './views.js'
-import { createLogBell, type LogBell, waitForMessage } from './wait.js'
+import { readDelivery, readMessage } from './views.js'
+import { waitForMessage } from './wait.js'
 
 export interface HubOptions {
   /** URL of the Redis server that holds the record. */
@@ -45,78 +47,17 @@ export interface HubOptions {
   readonly onRepairError?: ((error: unknown) => void) | undefined
   /** Where the Lua sources are; the package's own when absent. */
   readonly luaDir?: string | undefined
+  /** Told of each function call once it is over, for metrics. */
+  readonly onCall?: OnCall | undefined
   /** Tests only: see `points`. */
   readonly onPoint?: OnPoint | undefined
 }
 
-/** Why and by whom a fence is set; kept with it. */
-export interface FenceOptions {
-  readonly reason: string
-  readonly actor: string
-  /** When it lapses by itself: Date or Unix ms. */
-  readonly until?: Date | number | undefined
-}
-
-/** Who does an operator's act, and why; kept on the row and in the log. */
-export interface ActOptions {
-  readonly reason: string
-  readonly actor: string
-}
-
-/**
- * A hub over its record (contract section 1). Stateless: any number of them may serve one record. Every call
- * has a deadline and may be repeated; errors are HoldfastError with a code of the catalogue.
- */
-export interface Hub {
+/** A hub over its record (contract section 1). Stateless: any number of them may serve one record. */
+export interface Hub extends HubCalls {
   readonly name: string
-  /**
-   * Accepts a message and makes its deliveries. Once this resolves nothing of it can be lost; when it throws
-   * STORE_UNAVAILABLE or DEADLINE_EXCEEDED, repeat it with the same key.
-   * @throws INVALID_ARGUMENT, NO_ROUTE, PAYLOAD_TOO_LARGE, TOO_MANY_RECIPIENTS, IDEMPOTENCY_MISMATCH
-   */
-  accept(message: MessageInput): Promise<Accepted>
-  /** Accepts the message again under a new key, with a link to the first. @throws MESSAGE_NOT_FOUND */
-  resend(messageId: string, options: { key: string; to?: readonly Recipient[] }): Promise<Accepted>
   /** Completes the fan-outs that were cut. Runs by itself at the start. */
   repair(): Promise<Repaired>
-  /** @throws MESSAGE_NOT_FOUND */
-  message(id: string): Promise<MessageView>
-  /** The message once all its deliveries are settled, or as it stands after `timeoutMs`. */
-  waitFor(messageId: string, timeoutMs: number): Promise<MessageView>
-  /** @throws DELIVERY_NOT_FOUND */
-  delivery(id: string): Promise<DeliveryView>
-  deliveries(filter?: DeliveryFilter): Promise<DeliveryPage>
-  why(deliveryId: string): Promise<WhyReply>
-  pending(host?: string): Promise<PendingEntry[]>
-  held(): Promise<HeldEntry[]>
-  unknown(): Promise<UnknownEntry[]>
-  hosts(): Promise<HostView[]>
-  counts(): Promise<Record<string, number>>
-  fences(): Promise<FenceView[]>
-  /** What the scope covers waits in its place until the pause is lifted or lapses. */
-  pause(scope: string, options: FenceOptions): Promise<FenceReply>
-  /** What the scope covers goes to the held queue at its next claim or begin. */
-  hold(scope: string, options: FenceOptions): Promise<FenceReply>
-  /** What the scope covers fails at its next claim or begin. */
-  block(scope: string, options: FenceOptions): Promise<FenceReply>
-  /** What a pause parked is served again, what a hold parked is queued again. @throws FENCE_NOT_FOUND */
-  lift(kind: 'pause' | 'hold' | 'block', scope: string, actor: string): Promise<LiftReply>
-  /** Pauses a host with the reason `drain`. */
-  drain(host: string, actor: string): Promise<FenceReply>
-  /** Takes a host out for good: its idle deliveries go to the held queue. @throws HOST_NOT_FOUND */
-  retire(host: string, options: ActOptions): Promise<void>
-  /** Held to queued; it passes the holds that stand now, once. @throws NOT_HELD, HOST_RETIRED */
-  release(deliveryId: string, options: ActOptions): Promise<OperatorReply>
-  /** Held to failed. @throws NOT_HELD */
-  reject(deliveryId: string, options: ActOptions): Promise<OperatorReply>
-  /** An idle delivery to the held queue. @throws EXECUTING, ALREADY_SETTLED, WRONG_STATE */
-  holdDelivery(deliveryId: string, options: ActOptions): Promise<OperatorReply>
-  /** An idle or held delivery to failed. @throws EXECUTING, ALREADY_SETTLED, WRONG_STATE */
-  cancel(deliveryId: string, options: ActOptions): Promise<OperatorReply>
-  configuration(): Promise<SettingView[]>
-  /** Changes a tunable for every process at once. @throws INVALID_ARGUMENT */
-  configure(name: string, value: number | string): Promise<void>
-  close(): Promise<void>
 }
 
 const defaultDeadlineMs = 10_000
@@ -126,16 +67,7 @@ const defaultDeadlineMs = 10_000
  * @throws STORE_UNKNOWN when there is no record (run `holdfast init`), STORE_UNAVAILABLE
  */
 export async function openHub(options: HubOptions): Promise<Hub> {
-  const keys = keysOf(options.hub ?? 'hf')
-  const store = await openStore({ url: options.redis, name: 'holdfast-hub', luaDir: options.luaDir })
-  try {
-    await loadLibrary(store, { luaDir: options.luaDir })
-    await readerOf(store, keys).all([])
-  } catch (error) {
-    await store.close()
-    throw error
-  }
-  return hubOn(store, keys, options)
+  return (await openHubParts(options)).hub
 }
 
 /**
@@ -159,36 +91,84 @@ export async function initRecord(options: {
   }
 }
 
-function hubOn(store: Store, keys: Keys, options: HubOptions): Hub {
+/** What a server needs of a hub beside its calls. */
+export interface OpenedHub {
+  readonly hub: Hub
+  readonly store: Store
+  readonly functions: Functions
+  readonly reader: Reader
+  readonly keys: Keys
+  readonly tail: LogTail
+}
+
+/** As {@link openHub}, with the parts that it is made of. */
+export async function openHubParts(options: HubOptions): Promise<OpenedHub> {
+  const keys = keysOf(options.hub ?? 'hf')
+  const { redis: url, luaDir, onCall } = options
+  const store = await openStore({ url, name: 'holdfast-hub', luaDir, onCall })
+  try {
+    await loadLibrary(store, { luaDir })
+    await readerOf(store, keys).all([])
+  } catch (error) {
+    await store.close()
+    throw error
+  }
+  return hubOn(store, keys, options)
+}
+
+function hubOn(store: Store, keys: Keys, options: HubOptions): OpenedHub {
   const functions = functionsOf(store, keys.tag)
   const reader = readerOf(store, keys)
   const deadlineMs = options.deadlineMs ?? defaultDeadlineMs
   const parts: AcceptParts = { store, reader, keys, functions, deadlineMs, onPoint: options.onPoint }
   const closing = new AbortController()
-  let bell: LogBell | undefined
+  const openTail = () => openBlockingReader({ url: options.redis, name: 'holdfast-tail' })
+  const tail = createLogTail(openTail, reader, keys)
 
   const repair = () => repairObligations(parts, () => closing.signal.aborted)
   const repairing = repair().catch((error: unknown) => {
     if (!closing.signal.aborted) options.onRepairError?.(error)
   })
+  const pendingPage = (host: string, page?: PageOptions) => listPending(reader, keys, host, page)
+  const acts: Record<OperatorAct, (id: string, act: ActOptions) => Promise<OperatorReply>> = {
+    release: (id, act) => functions.release(id, act.actor, act.reason),
+    reject: (id, act) => functions.reject(id, act.actor, act.reason),
+    hold: (id, act) => functions.holdDelivery(id, act.actor, act.reason),
+    cancel: (id, act) => functions.cancel(id, act.actor, act.reason),
+  }
+  const bulkParts = {
+    list: ({ host, state }: BulkFilter, { cursor, limit }: BulkOptions) =>
+      listDeliveries(reader, keys, { host, state, cursor, limit }),
+    act: (act: OperatorAct, id: string, how: BulkOptions) => acts[act](id, how),
+  }
 
-  return {
+  const hub: Hub = {
     name: options.hub ?? 'hf',
     accept: (input) => acceptMessage(parts, input),
     resend: (id, resend) => resendMessage(parts, id, resend),
     repair,
     message: (id) => readMessage(reader, keys, id),
-    waitFor: async (id, timeoutMs) => {
-      bell ??= createLogBell(openBlockingReader({ url: options.redis, name: 'holdfast-wait' }), keys.log)
-      return waitForMessage({ reader, keys, bell }, messageId(id), timeoutMs, closing.signal)
+    waitFor: async (id, timeoutMs, signal) => {
+      const over = signal === undefined ? closing.signal : AbortSignal.any([signal, closing.signal])
+      return waitForMessage({ reader, keys, tail }, messageId(id), timeoutMs, over)
     },
     delivery: (id) => readDelivery(reader, keys, id),
     deliveries: (filter = {}) => listDeliveries(reader, keys, filter),
     why: (id) => functions.why(id),
-    pending: (host) => listPending(reader, keys, host),
-    held: () => listHeld(reader, keys),
-    unknown: () => listUnknown(reader, keys),
-    hosts: () => listHosts(reader, keys),
+    pending: async (host) => {
+      const hosts = host === undefined ? await hostNames(reader, keys) : [host]
+      const lists: PendingEntry[][] = []
+      for (const each of hosts) lists.push(await allOf((page) => pendingPage(each, page)))
+      return lists.flat()
+    },
+    pendingPage,
+    held: () => allOf((page) => listHeld(reader, keys, page)),
+    heldPage: (page) => listHeld(reader, keys, page),
+    unknown: () => allOf((page) => listUnknown(reader, keys, page)),
+    unknownPage: (page) => listUnknown(reader, keys, page),
+    hosts: () => allOf((page) => listHosts(reader, keys, page)),
+    hostPage: (page) => listHosts(reader, keys, page),
+    host: (name) => readHost(reader, keys, name),
     counts: () => readCounts(reader, keys),
     fences: () => listFences(reader, keys),
     pause: (scope, fence) => functions.pause(scope, fence.reason, fence.actor, untilMs(fence)),
@@ -199,19 +179,27 @@ function hubOn(store: Store, keys: Keys, options: HubOptions): Hub {
     retire: async (host, act) => {
       while ((await functions.retire(host, act.actor, act.reason)).more);
     },
-    release: (id, act) => functions.release(id, act.actor, act.reason),
-    reject: (id, act) => functions.reject(id, act.actor, act.reason),
-    holdDelivery: (id, act) => functions.holdDelivery(id, act.actor, act.reason),
-    cancel: (id, act) => functions.cancel(id, act.actor, act.reason),
+    release: acts.release,
+    reject: acts.reject,
+    holdDelivery: acts.hold,
+    cancel: acts.cancel,
+    actOnMany: (act, filter, how) => actOnMany(bulkParts, act, filter, how),
     configuration: () => readConfiguration(reader, keys),
-    configure: (name, value) => changeSetting({ store, reader, keys }, name, String(value)),
+    configure: (changes, actor) => changeSettings(functions, changes, actor),
+    principals: async () => (await readPrincipals(reader, keys)).map(({ view }) => view),
+    principal: (name) => readPrincipal(reader, keys, name),
+    addPrincipal: (principal, actor) => addPrincipal({ functions, reader, keys }, principal, actor),
+    revokePrincipal: async (name, act) => {
+      await functions.revokePrincipal(name, act.actor, act.reason)
+    },
     close: async () => {
       closing.abort()
-      await bell?.close()
+      await tail.close()
       await repairing
       await store.close()
     },
   }
+  return { hub, store, functions, reader, keys, tail }
 }
 
 function untilMs(fence: FenceOptions): number | undefined {

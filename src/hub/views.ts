@@ -1,71 +1,10 @@
 import { HoldfastError } from '../contract/errors.js'
 import { deliveryId, messageId, messageOf } from '../contract/ids.js'
 import type { AttemptStatus, OutcomeKind } from '../contract/outcomes.js'
-import type { DeliveryState } from '../contract/states.js'
+import type { AttemptView, DeliveryView, MessageView, TimelineEntry } from '../contract/views.js'
 import type { Keys } from '../record/keys.js'
 import type { Reader } from '../record/reader.js'
 import { present, stateOf } from '../record/replies.js'
-
-/** One try at executing a delivery, as recorded. Times are Unix ms by the clock of Redis. */
-export interface AttemptView {
-  readonly id: string
-  readonly status: AttemptStatus
-  readonly node: string
-  readonly incarnation: number
-  readonly begunAt: number
-  readonly settledAt?: number
-  readonly outcome?: OutcomeKind
-  /** JSON text, byte for byte as reported. */
-  readonly result?: string
-  readonly errorCode?: string
-  readonly errorJson?: string
-  /** Set while, or if ever, nobody knew the outcome. */
-  readonly unknownAt?: number
-  readonly unknownReason?: string
-  /** Reports that came after the attempt was settled; kept, never applied. */
-  readonly lateReports?: number
-}
-
-export interface TimelineEntry {
-  readonly at: number
-  readonly what: string
-}
-
-export interface DeliveryView {
-  readonly id: string
-  readonly message: string
-  readonly host: string
-  readonly session?: string
-  readonly conversation: string
-  readonly state: DeliveryState
-  readonly epoch: number
-  readonly owner?: string
-  readonly incarnation?: number
-  readonly parkedBy?: string
-  /** Why it is held, failed or unknown. */
-  readonly reason?: string
-  readonly takeovers: number
-  readonly settledAt?: number
-  readonly attempts: readonly AttemptView[]
-  readonly timeline: readonly TimelineEntry[]
-}
-
-export interface MessageView {
-  readonly id: string
-  readonly conversation: string
-  readonly sender: string
-  readonly key: string
-  readonly parent?: string
-  readonly resendOf?: string
-  readonly contentType?: string
-  readonly sha256: string
-  readonly bytes: number
-  readonly recipients: number
-  readonly fanOut: 'complete' | 'pending'
-  readonly acceptedAt: number
-  readonly settledAt?: number
-  readonly deliveries: readonly DeliveryView[]
-}
 
 type Row = ReadonlyMap<string, string>
 

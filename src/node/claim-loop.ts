@@ -1,18 +1,15 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { ClaimReply } from '../contract/steps.js'
 import type { Handoff } from './handoff.js'
 import type { Lanes } from './lanes.js'
 import type { NodeLog } from './log.js'
-import type { Position } from './transport.js'
 
 export interface ClaimLoopOptions {
   /** Runnable deliveries to hold at most. */
   readonly buffer: number
   readonly lanes: Lanes
   readonly handoff: Handoff
-  /** Claims under a request number, until there is an answer. */
-  claim(request: number, count: number): Promise<ClaimReply>
-  waitForWork(position: Position, waitMs: number, signal: AbortSignal): Promise<void>
+  /** Claims under a request number, until there is an answer; where there is nothing, after a wait for it. */
+  claim(request: number, count: number, waiting: ClaimWait): Promise<ClaimReply>
   /** Told of every log id and of progress made. */
   onProgress(logId: string): void
   /** Once, when nothing of an earlier process of this node is left to resume. */
@@ -20,7 +17,13 @@ export interface ClaimLoopOptions {
   readonly log: NodeLog
 }
 
-/** Claims for as long as there is room, and waits at the doorbell for the rest. */
+/** How long a claim may wait for something to take on, and what ends the wait. */
+export interface ClaimWait {
+  readonly waitMs: number
+  readonly signal: AbortSignal
+}
+
+/** Claims for as long as there is room, and waits where there is nothing. */
 export interface ClaimLoop {
   /** Resolves when stopped; rejects with what ended it. */
   run(): Promise<void>
@@ -56,7 +59,11 @@ export function createClaimLoop(options: ClaimLoopOptions): ClaimLoop {
 
   async function claimOnce(count: number): Promise<ClaimReply> {
     request += 1
-    const reply = await options.claim(request, count)
+    const reply = await options.claim(request, count, {
+      // What an earlier process left is asked for without waiting.
+      waitMs: resumed ? waitAtMostMs : 0,
+      signal: stopping.signal,
+    })
     options.onProgress(reply.logId)
     if (reply.ghosts.length > 0)
       log.warn({ entries: reply.ghosts }, 'pending entries were gone from the stream')
@@ -69,17 +76,6 @@ export function createClaimLoop(options: ClaimLoopOptions): ClaimLoop {
     return reply
   }
 
-  async function wait(reply: ClaimReply): Promise<void> {
-    const untilNextMs = reply.nextAtMs === undefined ? waitAtMostMs : reply.nextAtMs - reply.nowMs
-    const waitMs = Math.max(1, Math.min(untilNextMs, waitAtMostMs))
-    try {
-      await options.waitForWork(reply, waitMs, stopping.signal)
-    } catch (error) {
-      log.warn({ error: String(error) }, 'the doorbell is out of reach; claiming again instead')
-      await sleep(Math.min(waitMs, 500), undefined, { signal: stopping.signal }).catch(() => undefined)
-    }
-  }
-
   return {
     run: async () => {
       while (!stopping.signal.aborted) {
@@ -89,9 +85,8 @@ export function createClaimLoop(options: ClaimLoopOptions): ClaimLoop {
           continue
         }
         const reply = await claimOnce(count)
-        if (reply.more || stopping.signal.aborted) continue
-        await wait(reply)
-        lanes.wake()
+        // What was paused may run now: whatever ended the wait may have lifted it.
+        if (!reply.more) lanes.wake()
       }
     },
     room: () => signalRoom(),

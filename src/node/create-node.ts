@@ -104,7 +104,7 @@ async function openTransport(
 ): Promise<NodeTransport> {
   for (let failures = 1; ; failures += 1) {
     try {
-      return await openRedisTransport({ redis: options.redis, hub, luaDir: options.luaDir })
+      return await openRedisTransport({ redis: options.redis, hub, log, luaDir: options.luaDir })
     } catch (error) {
       if (!isHoldfastError(error, 'STORE_UNAVAILABLE') || signal.aborted) throw error
       log.warn({ error: error.message, failures }, 'no server yet')

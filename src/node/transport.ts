@@ -1,6 +1,7 @@
 import type {
   BeginItem,
   ClaimReply,
+  Heartbeat,
   HeartbeatReply,
   JoinReply,
   NodeIdentity,
@@ -15,19 +16,12 @@ export interface SendOptions {
   readonly onSent?: (() => void) | undefined
 }
 
-/** What a heartbeat carries. */
-export interface Beat {
-  readonly lastLogId: string
-  /** Milliseconds since the work loop last made progress. */
-  readonly progressAgeMs: number
-  /** What held the event loop since the last beat. Milliseconds. */
-  readonly blocking: { readonly sumMs: number; readonly longestMs: number }
-}
-
-/** Where a claim left off: wait for what comes after. */
-export interface Position {
-  readonly streamId: string
-  readonly bellId: string
+/** Options of a claim. */
+export interface ClaimSendOptions extends SendOptions {
+  /** Where there is nothing to take on, wait for it this long. Milliseconds; 0: do not wait. */
+  readonly waitMs: number
+  /** Ends the wait: the claim answers that there is nothing. */
+  readonly signal: AbortSignal
 }
 
 /**
@@ -37,9 +31,9 @@ export interface Position {
 export interface NodeTransport {
   join(who: NodeIdentity, instance: string, scopes: readonly string[], lastLogId: string): Promise<JoinReply>
   /** Travels on a connection of its own: it says that the process lives, whatever the work does. */
-  heartbeat(who: NodeIdentity, beat: Beat): Promise<HeartbeatReply>
+  heartbeat(who: NodeIdentity, beat: Heartbeat): Promise<HeartbeatReply>
   leave(who: NodeIdentity): Promise<void>
-  claim(who: NodeIdentity, request: number, count: number, options: SendOptions): Promise<ClaimReply>
+  claim(who: NodeIdentity, request: number, count: number, options: ClaimSendOptions): Promise<ClaimReply>
   mirror(who: NodeIdentity, items: readonly StepItem[], options: SendOptions): Promise<readonly StepResult[]>
   ack(who: NodeIdentity, items: readonly StepItem[], options: SendOptions): Promise<readonly StepResult[]>
   refuse(who: NodeIdentity, items: readonly RefuseItem[]): Promise<readonly StepResult[]>
@@ -49,7 +43,5 @@ export interface NodeTransport {
     items: readonly ReportItem[],
     options: SendOptions,
   ): Promise<readonly StepResult[]>
-  /** Waits until something comes after the position, at most `waitMs`, or until aborted. */
-  waitForWork(host: string, position: Position, waitMs: number, signal: AbortSignal): Promise<void>
   close(): Promise<void>
 }

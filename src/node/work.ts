@@ -15,7 +15,7 @@ import type {
 import { type Attempts, createAttempts } from './attempts.js'
 import { createBatcher } from './batcher.js'
 import type { BlockingMeter } from './blocking.js'
-import { type ClaimLoop, createClaimLoop } from './claim-loop.js'
+import { type ClaimLoop, type ClaimWait, createClaimLoop } from './claim-loop.js'
 import type { NodeEnd } from './create-node.js'
 import { createHandoff } from './handoff.js'
 import { createHeartbeats, type Heartbeats } from './heartbeats.js'
@@ -57,7 +57,7 @@ interface Progress {
 
 /** The steps of this process, each repeated until it is answered. */
 interface Steps {
-  claim(request: number, count: number): Promise<ClaimReply>
+  claim(request: number, count: number, waiting: ClaimWait): Promise<ClaimReply>
   mirror(items: readonly StepItem[]): Promise<readonly StepResult[]>
   ack(items: readonly StepItem[]): Promise<readonly StepResult[]>
   refuse(items: readonly RefuseItem[]): Promise<readonly StepResult[]>
@@ -127,9 +127,11 @@ function stepsOf(
     ),
   )
   return {
-    claim: (request, count) =>
+    claim: (request, count, waiting) =>
       persistence.call('claim', () =>
-        aroundCall('claim', onPoint, (sending) => transport.claim(who, request, count, sending)),
+        aroundCall('claim', onPoint, (sending) =>
+          transport.claim(who, request, count, { ...sending, ...waiting }),
+        ),
       ),
     mirror: (items) =>
       persistence.call('mirror', () =>
@@ -153,7 +155,7 @@ interface Loops {
 }
 
 function loopsOf(parts: WorkParts, steps: Steps, progress: Progress): Loops {
-  const { options, settings, log, mirror, transport, blocking } = parts
+  const { options, settings, log, mirror, blocking } = parts
   const { onPoint } = options
   const reports = createReports({ mirror, report: steps.report, log, onPoint })
   const lanes = createLanes({
@@ -176,7 +178,6 @@ function loopsOf(parts: WorkParts, steps: Steps, progress: Progress): Loops {
     lanes,
     handoff: createHandoff({ mirror, lanes, steps, log, onPoint }),
     claim: steps.claim,
-    waitForWork: (position, waitMs, signal) => transport.waitForWork(settings.host, position, waitMs, signal),
     onProgress: (logId) => {
       progress.lastLogId = logId
       progress.progressAt = performance.now()
@@ -203,6 +204,7 @@ function heartbeatsOf(
         lastLogId: progress.lastLogId,
         progressAgeMs: performance.now() - progress.progressAt,
         blocking: parts.blocking.take(),
+        mirror: parts.blocking.takeMirror(),
       })
       await mirror.setLastLogId(progress.lastLogId)
       return reply

@@ -57,7 +57,11 @@ export interface StoreOptions {
   readonly connectDeadlineMs?: number | undefined
   /** Where the Lua sources are; the package's own when absent. */
   readonly luaDir?: string | undefined
+  /** Told of each function call once it is over: how long it took, and the error's code where it failed. */
+  readonly onCall?: OnCall | undefined
 }
+
+export type OnCall = (functionName: string, tookMs: number, failure: string | undefined) => void
 
 const defaultDeadlineMs = 5_000
 const defaultConnectDeadlineMs = 10_000
@@ -85,16 +89,30 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     fcall: (functionName, tag, args, given) => {
       const command = [given?.readOnly ? 'FCALL_RO' : 'FCALL', functionName, 1, tag, ...args]
       const sending = { deadlineMs, ...defined(given) }
-      return link.send(command, sending).catch(async (error: unknown) => {
+      const answer = link.send(command, sending).catch(async (error: unknown) => {
         if (!isFunctionMissing(error)) throw error
         requireFunction(functionName, await load())
         return link.send(command, { ...sending, onSent: undefined })
       })
+      return options.onCall === undefined ? answer : observed(functionName, answer, options.onCall)
     },
     pipeline: (commands, given) => link.sendAll(commands, { deadlineMs, ...defined(given) }),
     close: () => link.close(),
   }
   return store
+}
+
+async function observed(functionName: string, answer: Promise<unknown>, onCall: OnCall): Promise<unknown> {
+  const startedAt = performance.now()
+  let failure: string | undefined
+  try {
+    return await answer
+  } catch (error) {
+    failure = isHoldfastError(error) ? error.code : 'UNEXPECTED'
+    throw error
+  } finally {
+    onCall(functionName, performance.now() - startedAt, failure)
+  }
 }
 
 async function connected(link: Link, deadlineMs: number): Promise<void> {
@@ -123,6 +141,12 @@ function requireFunction(name: string, library: LoadedLibrary): void {
   )
 }
 
+/** An entry of a stream, with its fields in order. */
+export interface StreamEntry {
+  readonly id: string
+  readonly fields: readonly (readonly [name: string, value: string])[]
+}
+
 /** A connection of its own for blocking reads: a blocked socket stalls everything else on it. */
 export interface BlockingReader {
   /**
@@ -137,6 +161,12 @@ export interface BlockingReader {
     blockMs: number,
     signal?: AbortSignal,
   ): Promise<Record<string, string>>
+  /** The entries of one stream after an id, at most `count`; waits for the first of them as `read` does. */
+  entries(
+    stream: string,
+    after: string,
+    options: { readonly count: number; readonly blockMs: number; readonly signal?: AbortSignal },
+  ): Promise<StreamEntry[]>
   close(): Promise<void>
 }
 
@@ -157,61 +187,62 @@ export function openBlockingReader(options: {
     command: readonly Argument[],
     blockMs: number,
     signal: AbortSignal | undefined,
-  ): Promise<Record<string, string>> {
+  ): Promise<unknown> {
     let sentAt = Number.POSITIVE_INFINITY
     try {
       await link.whenUsable(connectDeadlineMs)
-      if (signal?.aborted) return {}
-      const reply = await link.send(command, {
+      if (signal?.aborted) return undefined
+      return await link.send(command, {
         deadlineMs: blockMs + answerMarginMs,
         onSent: () => {
           sentAt = performance.now()
         },
       })
-      return idsOf(reply)
     } catch (error) {
-      if (closed) return {}
+      if (closed) return undefined
       if (!isHoldfastError(error, 'DEADLINE_EXCEEDED')) throw error
-      if (performance.now() - sentAt >= blockMs + answerMarginMs - 1) return {}
+      if (performance.now() - sentAt >= blockMs + answerMarginMs - 1) return undefined
       // A lost read has no effect to be in doubt about.
       throw new HoldfastError('STORE_UNAVAILABLE', 'the connection was lost during a blocking read')
     }
   }
 
-  async function read(
+  async function blockingRead(
     streams: Readonly<Record<string, string>>,
+    count: number,
     blockMs: number,
-    signal?: AbortSignal,
-  ): Promise<Record<string, string>> {
+    signal: AbortSignal | undefined,
+  ): Promise<FoundEntries> {
     const wholeMs = Math.max(1, Math.ceil(blockMs))
-    const command = [
-      'XREAD',
-      'COUNT',
-      1,
-      'BLOCK',
-      wholeMs,
-      'STREAMS',
-      ...Object.keys(streams),
-      ...Object.values(streams),
-    ]
-    if (signal?.aborted || closed) return {}
+    const places = [...Object.keys(streams), ...Object.values(streams)]
+    const command = ['XREAD', 'COUNT', count, 'BLOCK', wholeMs, 'STREAMS', ...places]
+    if (signal?.aborted || closed) return []
     let abort: () => void = () => undefined
-    const aborted = new Promise<Record<string, string>>((resolve) => {
+    const aborted = new Promise<undefined>((resolve) => {
       abort = () => {
-        resolve({})
+        resolve(undefined)
         link.reset()
       }
     })
     signal?.addEventListener('abort', abort, { once: true })
     try {
-      return await Promise.race([wait(command, wholeMs, signal), aborted])
+      const reply = await Promise.race([wait(command, wholeMs, signal), aborted])
+      const streams = (reply ?? []) as [stream: string, entries: unknown][]
+      return streams.map(([stream, entries]) => [stream, streamEntriesOf(entries)])
     } finally {
       signal?.removeEventListener('abort', abort)
     }
   }
 
   return {
-    read,
+    read: async (streams, blockMs, signal) => {
+      const found = await blockingRead(streams, 1, blockMs, signal)
+      return Object.fromEntries(found.map(([stream, entries]) => [stream, entries.at(-1)?.id ?? '']))
+    },
+    entries: async (stream, after, { count, blockMs, signal }) => {
+      const [found] = await blockingRead({ [stream]: after }, count, blockMs, signal)
+      return found?.[1] ?? []
+    },
     close: async () => {
       closed = true
       link.reset()
@@ -220,8 +251,16 @@ export function openBlockingReader(options: {
   }
 }
 
-function idsOf(reply: unknown): Record<string, string> {
-  const streams = (reply ?? []) as [stream: string, entries: [id: string, fields: string[]][]][]
-  const seen = streams.map(([stream, entries]) => [stream, entries.at(-1)?.[0] ?? ''] as const)
-  return Object.fromEntries(seen)
+type FoundEntries = (readonly [stream: string, entries: StreamEntry[]])[]
+
+/** The entries of XRANGE's reply, or of one stream in XREAD's. */
+export function streamEntriesOf(reply: unknown): StreamEntry[] {
+  if (!Array.isArray(reply)) return []
+  return reply.map((entry: unknown) => {
+    const [id, words] = entry as [string, readonly string[] | null]
+    const fields = Array.from({ length: (words?.length ?? 0) / 2 }, (_, at) => {
+      return [String(words?.[2 * at]), String(words?.[2 * at + 1])] as const
+    })
+    return { id, fields }
+  })
 }

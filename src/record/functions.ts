@@ -1,8 +1,10 @@
 import type { PreparedMessage } from '../contract/message.js'
+import type { Role } from '../contract/principals.js'
 import type { DeliveryState } from '../contract/states.js'
 import type {
   BeginItem,
   ClaimReply,
+  Heartbeat,
   HeartbeatReply,
   JoinReply,
   NodeIdentity,
@@ -11,6 +13,7 @@ import type {
   StepItem,
   StepResult,
 } from '../contract/steps.js'
+import type { FenceReply, LiftReply, OperatorReply, WhyReply } from '../contract/views.js'
 import type { Argument, CallOptions, Store } from './connections.js'
 import {
   claimedDeliveryOf,
@@ -45,47 +48,11 @@ export interface FanOutReply {
   readonly deliveries: readonly MadeDelivery[]
 }
 
-export interface FenceReply {
-  readonly fence: string
-  readonly logId: string
-  /** The reason that stood there before, as it was written. */
-  readonly replaced?: string
-}
-
-export interface LiftReply {
-  readonly fence: string
-  readonly reason: string
-  readonly hostsRung: number
-  /** Held deliveries that the next claims give back. */
-  readonly left: number
-  readonly logId: string
-}
-
-/** A delivery after an operator's act. */
-export interface OperatorReply {
-  readonly id: string
-  readonly state: DeliveryState
-  readonly epoch: number
-  readonly logId: string
-}
-
 export interface RetireReply {
   readonly host: string
   /** A slice was moved and there is more: call again. */
   readonly more: boolean
   readonly logId: string
-}
-
-/** Why a delivery is where it is. */
-export interface WhyReply {
-  readonly id: string
-  readonly state: DeliveryState
-  readonly reason: string
-  readonly detail: string
-  readonly host: string
-  readonly owner?: string
-  readonly epoch: number
-  readonly attempts: number
 }
 
 export interface InitReply {
@@ -107,7 +74,7 @@ export interface Functions {
   join(who: NodeIdentity, instance: string, scopes: readonly string[], lastLogId: string): Promise<JoinReply>
   heartbeat(who: NodeIdentity, beat: Heartbeat): Promise<HeartbeatReply>
   leave(who: NodeIdentity): Promise<void>
-  claim(who: NodeIdentity, request: number, count: number, options?: CallOptions): Promise<ClaimReply>
+  claim(who: NodeIdentity, request: number, count: number, options?: ClaimOptions): Promise<ClaimReply>
   mirror(who: NodeIdentity, items: readonly StepItem[], options?: CallOptions): Promise<readonly StepResult[]>
   ack(who: NodeIdentity, items: readonly StepItem[], options?: CallOptions): Promise<readonly StepResult[]>
   refuse(
@@ -131,15 +98,31 @@ export interface Functions {
   cancel(deliveryId: string, actor: string, reason: string): Promise<OperatorReply>
   retire(host: string, actor: string, reason: string): Promise<RetireReply>
   why(deliveryId: string): Promise<WhyReply>
+  addPrincipal(principal: NewPrincipal, actor: string): Promise<{ createdAt: number; logId: string }>
+  revokePrincipal(
+    name: string,
+    actor: string,
+    reason: string,
+  ): Promise<{ name: string; revokedAt: number; logId: string }>
+  /** Changes all of the settings or, where one is bad, none. */
+  configure(changes: Readonly<Record<string, string>>, actor: string): Promise<{ logId: string }>
 }
 
-/** What a heartbeat carries. */
-export interface Heartbeat {
-  readonly lastLogId: string
-  /** Milliseconds since the work loop last made progress. */
-  readonly progressAgeMs: number
-  /** What held the event loop since the last beat. Milliseconds. */
-  readonly blocking: { readonly sumMs: number; readonly longestMs: number }
+/** A principal as it is added: digests, never secrets. */
+export interface NewPrincipal {
+  readonly name: string
+  readonly role: Role
+  readonly host?: string | undefined
+  readonly scopes?: readonly string[] | undefined
+  readonly anySender?: boolean | undefined
+  /** SHA-256 in lower-case hex. */
+  readonly tokenSha256?: string | undefined
+  readonly certificateSha256?: string | undefined
+}
+
+export interface ClaimOptions extends CallOptions {
+  /** An empty answer leaves the request unanswered: it may be asked again until there is something. */
+  readonly openIfEmpty?: boolean | undefined
 }
 
 /** The callers for one hub on one connection. */
@@ -196,16 +179,24 @@ export function functionsOf(store: Store, tag: string): Functions {
     join: async (who, instance, scopes, lastLogId) =>
       joinReplyOf(await call('join', [...identityOf(who), instance, JSON.stringify(scopes), lastLogId])),
     heartbeat: async (who, beat) => {
-      const figures = [beat.progressAgeMs, beat.blocking.sumMs, beat.blocking.longestMs].map((ms) =>
-        Math.max(0, Math.round(ms)),
-      )
+      const { progressAgeMs, blocking, mirror } = beat
+      const figures = [
+        progressAgeMs,
+        blocking.sumMs,
+        blocking.longestMs,
+        mirror?.commits ?? 0,
+        mirror?.sumMs ?? 0,
+        mirror?.longestMs ?? 0,
+      ].map((figure) => Math.max(0, Math.round(figure)))
       return heartbeatReplyOf(await call('heartbeat', [...identityOf(who), beat.lastLogId, ...figures]))
     },
     leave: async (who) => {
       await call('leave', identityOf(who))
     },
-    claim: async (who, request, count, options) =>
-      claimReplyOf(await call('claim', [...identityOf(who), request, count], { ...options, buffers: true })),
+    claim: async (who, request, count, options) => {
+      const args = [...identityOf(who), request, count, options?.openIfEmpty === true ? 1 : 0]
+      return claimReplyOf(await call('claim', args, { ...options, buffers: true }))
+    },
     mirror: (who, items, options) => batch('mirror', who, items.map(stepArguments), options),
     ack: (who, items, options) => batch('ack', who, items.map(stepArguments), options),
     refuse: (who, items, options) =>
@@ -246,6 +237,21 @@ export function functionsOf(store: Store, tag: string): Functions {
     },
     why: async (deliveryId) =>
       whyReplyOf(fieldsOf(await store.fcall('hf_why', tag, [deliveryId], { readOnly: true }))),
+    addPrincipal: async (principal, actor) => {
+      const reply = await call('add_principal', [...principalArguments(principal), actor])
+      return { createdAt: number(reply, 'created_at'), logId: text(reply, 'log_id') }
+    },
+    revokePrincipal: async (name, actor, reason) => {
+      const reply = await call('revoke_principal', [name, actor, reason])
+      return {
+        name: text(reply, 'name'),
+        revokedAt: number(reply, 'revoked_at'),
+        logId: text(reply, 'log_id'),
+      }
+    },
+    configure: async (changes, actor) => ({
+      logId: text(await call('configure', [actor, ...Object.entries(changes).flat()]), 'log_id'),
+    }),
   }
 }
 
@@ -271,6 +277,19 @@ function acceptArguments(message: PreparedMessage): Argument[] {
     message.resendOf,
     message.payload,
     ...message.recipients,
+  ]
+}
+
+function principalArguments(principal: NewPrincipal): Argument[] {
+  const { name, role, host, scopes, anySender, tokenSha256, certificateSha256 } = principal
+  return [
+    name,
+    role,
+    host ?? '',
+    scopes === undefined ? '' : JSON.stringify(scopes),
+    anySender === true ? 1 : 0,
+    tokenSha256 ?? '',
+    certificateSha256 ?? '',
   ]
 }
 
@@ -326,6 +345,7 @@ function claimReplyOf(reply: Fields): ClaimReply {
     logId: text(reply, 'log_id'),
     nowMs: number(reply, 'now'),
     more: number(reply, 'more') === 1,
+    again: number(reply, 'again') === 1,
     ...(nextAtMs > 0 ? { nextAtMs } : {}),
     streamId: text(reply, 'stream_id'),
     bellId: text(reply, 'bell_id'),

@@ -18,6 +18,9 @@ export interface Keys {
   readonly counts: string
   readonly log: string
   readonly liveness: string
+  /** Names of principals by when they were added; who is pinned to a certificate, by its fingerprint. */
+  readonly principals: string
+  readonly certificates: string
   readonly parkedHosts: string
   /** Hosts that were retired. */
   readonly retired: string
@@ -39,6 +42,7 @@ export interface Keys {
   recipients(id: string): string
   delivery(id: string): string
   idempotency(key: string): string
+  principal(name: string): string
 }
 
 /** The consumer group of every host stream. */
@@ -79,6 +83,8 @@ export function keysOf(hub: string): Keys {
     counts: `${tag}:counts`,
     log: `${tag}:log`,
     liveness: `${tag}:liveness`,
+    principals: `${tag}:principals`,
+    certificates: `${tag}:certificates`,
     parkedHosts: `${tag}:parked`,
     retired: `${tag}:retired`,
     holding: `${tag}:holding`,
@@ -96,6 +102,7 @@ export function keysOf(hub: string): Keys {
     payload: (id) => `${tag}:payload:${id}`,
     recipients: (id) => `${tag}:recipients:${id}`,
     delivery: (id) => `${tag}:delivery:${id}`,
+    principal: (name) => `${tag}:principal:${escapePart(name)}`,
     idempotency: (key) => `${tag}:idempotency:${escapePart(key)}`,
   }
 }

@@ -1,9 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Accepted } from '../../src/contract/hub.js'
 import { terminal } from '../../src/contract/outcomes.js'
-import type { Accepted } from '../../src/hub/accept.js'
-import type { SettingView } from '../../src/hub/configuration.js'
-import type { FenceView, HeldEntry, HostView } from '../../src/hub/lists.js'
-import type { DeliveryView, MessageView } from '../../src/hub/views.js'
+import type {
+  DeliveryView,
+  FenceView,
+  HeldEntry,
+  HostView,
+  MessageView,
+  SettingView,
+} from '../../src/contract/views.js'
 import { startNode, stopNodes } from '../support/nodes.js'
 import { type OpenRecord, openRecord } from '../support/record.js'
 import { startTestServer, type TestServer } from '../support/server.js'

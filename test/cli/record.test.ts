@@ -1,10 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Accepted } from '../../src/hub/accept.js'
-import type { DeliveryPage } from '../../src/hub/delivery-pages.js'
-import type { FenceView, PendingEntry } from '../../src/hub/lists.js'
-import type { DeliveryView, MessageView } from '../../src/hub/views.js'
+import type { Accepted, DeliveryPage } from '../../src/contract/hub.js'
+import type {
+  DeliveryView,
+  FenceView,
+  MessageView,
+  PendingEntry,
+  WhyReply,
+} from '../../src/contract/views.js'
 import { openStore, type Store } from '../../src/record/connections.js'
-import { functionsOf, type WhyReply } from '../../src/record/functions.js'
+import { functionsOf } from '../../src/record/functions.js'
 import { assembleLibrary } from '../../src/record/library.js'
 import { startTestServer, type TestServer } from '../support/server.js'
 import { answerOf, errorOf, makeFolder, runCli, startCli } from './run-cli.js'

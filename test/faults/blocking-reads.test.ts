@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { silentLog } from '../../src/node/log.js'
 import type { NodeTransport } from '../../src/node/transport.js'
 import { openRedisTransport } from '../../src/node/transports/redis.js'
 import { startNode, stopNodes } from '../support/nodes.js'
@@ -39,25 +40,29 @@ const beat = { lastLogId: '0-0', progressAgeMs: 0, blocking: { sumMs: 0, longest
 
 describe('faults.md 15: an idle node blocks in a read', () => {
   it('no step of it waits for the end of the block', async () => {
-    const transport = await openRedisTransport({ redis: server.url, hub: record.name })
+    const open = () => openRedisTransport({ redis: server.url, hub: record.name, log: silentLog })
+    const [idle, transport] = [await open(), await open()]
     const aborting = new AbortController()
     try {
       const who = { host: 'a', node: 'n1', incarnation: 1 }
       await transport.join(who, 'i1', [], '0-0')
-      const ids = await record.acceptMany(20)
-      const ends = await record.functions.claim({ host: 'a', node: 'n1', incarnation: 1 }, 1, 1)
+      const elsewhere = { host: 'b', node: 'n1', incarnation: 1 }
+      await idle.join(elsewhere, 'i1', [], '0-0')
+      const wait = { waitMs: blockMs, signal: aborting.signal }
+      await idle.claim(elsewhere, 1, 1, wait)
       let over = false
-      const waiting = transport.waitForWork('a', ends, blockMs, aborting.signal).then(() => {
+      const waiting = idle.claim(elsewhere, 2, 1, wait).then(() => {
         over = true
       })
       const before = await someBlocked()
+      const ids = await record.acceptMany(20)
       await allSteps(transport, who, ids.length)
       expect(over).toBe(false)
       expect(await blocked()).toEqual(before)
       aborting.abort()
       await waiting
     } finally {
-      await transport.close()
+      await Promise.all([idle.close(), transport.close()])
     }
   })
 
@@ -67,10 +72,11 @@ describe('faults.md 15: an idle node blocks in a read', () => {
     who: { host: string; node: string; incarnation: number },
     count: number,
   ) {
-    let settled = 1
-    for (let request = 2; settled < count; request += 1) {
+    let settled = 0
+    const at = { waitMs: 0, signal: new AbortController().signal }
+    for (let request = 1; settled < count; request += 1) {
       await transport.heartbeat(who, beat)
-      const { deliveries } = await transport.claim(who, request, 3, {})
+      const { deliveries } = await transport.claim(who, request, 3, at)
       if (deliveries.length === 0) throw new Error(`${settled} of ${count} were handed out`)
       await transport.mirror(who, deliveries, {})
       await transport.ack(who, deliveries, {})

@@ -41,7 +41,7 @@ describe('configuration', () => {
   })
 
   it('shows what is set, by hub or by a bare HSET', async () => {
-    await record.hub.configure('max_redrive', 3)
+    await record.hub.configure({ max_redrive: 3 }, 'kim')
     server.cli('HSET', record.keys.config, 'max_takeovers', '7')
     expect(await view('max_redrive')).toMatchObject({ value: 3, set: '3', default: 10, bad: false })
     expect(await view('max_takeovers')).toMatchObject({ value: 7, set: '7' })
@@ -74,7 +74,7 @@ describe('configuration', () => {
     await record.config('heartbeat_ms', text)
     const works = await used(node)
     expect(await view('heartbeat_ms')).toMatchObject({ value: works, set: text })
-    const taken = await record.hub.configure('heartbeat_ms', text).then(
+    const taken = await record.hub.configure({ heartbeat_ms: text }, 'kim').then(
       () => true,
       () => false,
     )
@@ -90,7 +90,7 @@ describe('configuration', () => {
   it.each(['max_redrives', 'toString', '', 'heartbeat_ms '])(
     'does not set %j, which is none',
     async (name) => {
-      const why = await record.refused('INVALID_ARGUMENT', () => record.hub.configure(name, 5))
+      const why = await record.refused('INVALID_ARGUMENT', () => record.hub.configure({ [name]: 5 }, 'kim'))
       expect(why).toContain('heartbeat_ms')
     },
   )
@@ -103,7 +103,7 @@ describe('configuration', () => {
     ['max_redrive', 1.5],
     ['retention_ms', -1],
   ])('does not set %s to %j, and says what it must be', async (name, value) => {
-    const why = await record.refused('INVALID_ARGUMENT', () => record.hub.configure(name, value))
+    const why = await record.refused('INVALID_ARGUMENT', () => record.hub.configure({ [name]: value }, 'kim'))
     expect(why).toContain(`${name} must be a whole number from ${settings[name as SettingName].least}`)
   })
 
@@ -116,28 +116,28 @@ describe('configuration', () => {
       payload: 'p',
     }
     expect((await other.accept({ ...message, key: 'k1' })).deliveries).toHaveLength(3)
-    await record.hub.configure('max_recipients', 2)
+    await record.hub.configure({ max_recipients: 2 }, 'kim')
     await expect(other.accept({ ...message, key: 'k2' })).rejects.toMatchObject({
       code: 'TOO_MANY_RECIPIENTS',
     })
-    await record.hub.configure('max_recipients', 3)
+    await record.hub.configure({ max_recipients: 3 }, 'kim')
     expect((await other.accept({ ...message, key: 'k2' })).replayed).toBe(false)
     const node = await record.join('a', 'n1')
-    await record.hub.configure('heartbeat_ms', 77)
+    await record.hub.configure({ heartbeat_ms: 77 }, 'kim')
     expect(await used(node)).toBe(77)
     await other.close()
   })
 
   it('takes the least of every setting', async () => {
     for (const [name, { least }] of Object.entries(settings)) {
-      await record.hub.configure(name, least)
+      await record.hub.configure({ [name]: least }, 'kim')
       expect(await view(name)).toMatchObject({ value: least, bad: false })
     }
   })
 
   it('is refused where there is no record', async () => {
     await record.send('DEL', record.keys.identity)
-    await record.refused('STORE_UNKNOWN', () => record.hub.configure('max_redrive', 5))
+    await record.refused('STORE_UNKNOWN', () => record.hub.configure({ max_redrive: 5 }, 'kim'))
     await record.refused('STORE_UNKNOWN', () => record.hub.configuration())
   })
 })

@@ -34,7 +34,7 @@ async function settleAll(): Promise<void> {
 const blockedReads = async () =>
   String(await record.send('CLIENT', 'LIST'))
     .split('\n')
-    .filter((line) => line.includes('name=holdfast-wait') && / flags=[^ ]*b/.test(line)).length
+    .filter((line) => line.includes('name=holdfast-tail') && / flags=[^ ]*b/.test(line)).length
 
 const waiting = () => until(async () => (await blockedReads()) > 0, { what: 'a wait under way' })
 

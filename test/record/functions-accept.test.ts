@@ -115,6 +115,10 @@ describe('without a record', () => {
     retire: (on) => on.functions.retire('a', 'a', 'r'),
     lift: (on) => on.functions.lift('pause', 'hub', 'a'),
     why: (on) => on.functions.why(item.id),
+    add_principal: (on) =>
+      on.functions.addPrincipal({ name: 'p', role: 'viewer', tokenSha256: 'a'.repeat(64) }, 'a'),
+    revoke_principal: (on) => on.functions.revokePrincipal('p', 'a', 'r'),
+    configure: (on) => on.functions.configure({ max_redrive: '3' }, 'a'),
   }
 
   it('covers every function but init', async () => {

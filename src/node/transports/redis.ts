@@ -1,14 +1,20 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { ClaimReply } from '../../contract/steps.js'
 import { openBlockingReader, openStore } from '../../record/connections.js'
 import { functionsOf } from '../../record/functions.js'
 import { keysOf } from '../../record/keys.js'
 import { loadLibrary } from '../../record/library.js'
-import type { NodeTransport } from '../transport.js'
+import type { NodeLog } from '../log.js'
+import type { ClaimSendOptions, NodeTransport } from '../transport.js'
 
 export interface RedisTransportOptions {
   readonly redis: string
   readonly hub: string
+  readonly log: NodeLog
   readonly luaDir?: string | undefined
 }
+
+const doorbellRetryMs = 500
 
 /**
  * The transport of nodes inside the trust boundary: three connections, for steps, for heartbeats and for
@@ -16,7 +22,7 @@ export interface RedisTransportOptions {
  * @throws STORE_UNAVAILABLE when there is no server yet
  */
 export async function openRedisTransport(options: RedisTransportOptions): Promise<NodeTransport> {
-  const { redis: url, luaDir } = options
+  const { redis: url, luaDir, log } = options
   const keys = keysOf(options.hub)
   const steps = await openStore({ url, name: 'holdfast-node', luaDir })
   const beats = await openStore({ url, name: 'holdfast-heartbeat', luaDir }).catch(async (error: unknown) => {
@@ -26,6 +32,21 @@ export async function openRedisTransport(options: RedisTransportOptions): Promis
   const reader = openBlockingReader({ url, name: 'holdfast-doorbell' })
   const functions = functionsOf(steps, keys.tag)
   const heartbeats = functionsOf(beats, keys.tag)
+  /** The last claim, where it left nothing to look at: what comes after it is waited for. */
+  let idleSince: ClaimReply | undefined
+
+  async function waitForWork(host: string, idle: ClaimReply, options: ClaimSendOptions): Promise<void> {
+    const untilNextMs = (idle.nextAtMs ?? Number.POSITIVE_INFINITY) - idle.nowMs
+    const waitMs = Math.max(1, Math.min(untilNextMs, options.waitMs))
+    const streams = { [keys.stream(host)]: idle.streamId, [keys.bell(host)]: idle.bellId }
+    try {
+      await reader.read(streams, waitMs, options.signal)
+    } catch (error) {
+      log.warn({ error: String(error) }, 'the doorbell is out of reach; claiming again instead')
+      const pauseMs = Math.min(waitMs, doorbellRetryMs)
+      await sleep(pauseMs, undefined, { signal: options.signal }).catch(() => undefined)
+    }
+  }
 
   return {
     join: async (who, instance, scopes, lastLogId) => {
@@ -34,16 +55,20 @@ export async function openRedisTransport(options: RedisTransportOptions): Promis
     },
     heartbeat: heartbeats.heartbeat,
     leave: functions.leave,
-    claim: functions.claim,
+    claim: async (who, request, count, options) => {
+      if (idleSince !== undefined && options.waitMs > 0) {
+        await waitForWork(who.host, idleSince, options)
+        if (options.signal.aborted) return { ...idleSince, ghosts: [], missing: [], deliveries: [] }
+      }
+      const reply = await functions.claim(who, request, count, { onSent: options.onSent })
+      idleSince = reply.more ? undefined : reply
+      return reply
+    },
     mirror: functions.mirror,
     ack: functions.ack,
     refuse: functions.refuse,
     begin: functions.begin,
     report: functions.report,
-    waitForWork: async (host, position, waitMs, signal) => {
-      const streams = { [keys.stream(host)]: position.streamId, [keys.bell(host)]: position.bellId }
-      await reader.read(streams, waitMs, signal)
-    },
     close: async () => {
       await Promise.all([steps.close(), beats.close(), reader.close()])
     },

@@ -1,0 +1,132 @@
+import { readFileSync } from 'node:fs'
+import type { Command } from 'commander'
+import { z } from 'zod'
+import type { PrincipalAdded } from '../contract/hub.js'
+import { type Role, roles } from '../contract/principals.js'
+import type { PrincipalView } from '../contract/views.js'
+import { withHub } from './context.js'
+import { action, repeatable, value } from './flags.js'
+import { answer, fields, print, printTable, say } from './output.js'
+import { canonical } from './scopes.js'
+import { isoTime } from './times.js'
+
+const addSchema = z.object({
+  role: z.enum(roles, { error: `must be ${roles.join(', ')}` }),
+  name: value.id.optional(),
+  host: value.host.optional(),
+  scope: z.array(value.text.min(1, 'names no folder')).optional(),
+  anySender: value.flag,
+  cert: value.readableFile.optional(),
+})
+const revokeSchema = z.object({ name: value.id, reason: value.sentence })
+const head = ['name', 'role', 'host', 'scopes', 'by', 'added', 'revoked', 'reason']
+
+/** `holdfast principal add|ls|revoke`. */
+export function addPrincipal(program: Command): void {
+  const principal = program.command('principal').description('who may speak over HTTP, and as what')
+  addAdd(principal)
+  addList(principal)
+  addRevoke(principal)
+}
+
+function addAdd(principal: Command): void {
+  principal
+    .command('add')
+    .description('let someone speak; the token is shown this once. From the first on, nobody is anonymous')
+    .argument('<role>', roles.join(', '))
+    .option('--name <name>', 'what it is called in rows and in the log (the role, or node:<host>)')
+    .option('--host <host>', 'for a node: the one host it serves')
+    .addOption(repeatable('--scope <dir>', 'for a node: a directory whose sessions it may serve'))
+    .option('--any-sender', 'for a producer: it may name other senders than itself')
+    .option('--cert <file>', 'PEM of a client certificate to pin, instead of making a token')
+    .option('--actor <name>', 'who (the OS user)')
+    .action(
+      action(addSchema, async (values, { settings, json }) => {
+        const { role, host, anySender, cert } = values
+        const added = await withHub(settings, (hub) =>
+          hub.addPrincipal(
+            {
+              name: values.name ?? nameOf(role, host),
+              role,
+              host,
+              scopes: values.scope?.map(canonical),
+              anySender,
+              certificate: cert === undefined ? undefined : readFileSync(cert, 'utf8'),
+            },
+            settings.actor,
+          ),
+        )
+        answer(json, added, printAdded)
+      }),
+    )
+}
+
+function nameOf(role: Role, host: string | undefined): string {
+  return host === undefined ? role : `${role}:${host}`
+}
+
+function addList(principal: Command): void {
+  principal
+    .command('ls')
+    .description('who may speak, and who might once')
+    .action(
+      action(z.object({}), async (_, { settings, json }) => {
+        const principals = await withHub(settings, (hub) => hub.principals())
+        answer(json, { principals }, () => printTable('principals', head, principals.map(rowOf)))
+      }),
+    )
+}
+
+function addRevoke(principal: Command): void {
+  principal
+    .command('revoke')
+    .description('end a principal for good, at once, live connections included')
+    .argument('<name>', 'the principal')
+    .option('--reason <text>', 'why; kept on the row and in the log')
+    .option('--actor <name>', 'who (the OS user)')
+    .action(
+      action(revokeSchema, async ({ name, reason }, { settings, json }) => {
+        const view = await withHub(settings, async (hub) => {
+          await hub.revokePrincipal(name, { reason, actor: settings.actor })
+          return hub.principal(name)
+        })
+        answer(json, view, printRevoked)
+      }),
+    )
+}
+
+function rowOf(view: PrincipalView) {
+  const { name, role, host, scopes, credential, createdAt, revokedAt, revokedReason } = view
+  return [
+    name,
+    role,
+    host,
+    scopes.join(' '),
+    credential,
+    isoTime(createdAt),
+    revokedAt && isoTime(revokedAt),
+    revokedReason,
+  ]
+}
+
+function printAdded({ principal, token }: PrincipalAdded): void {
+  print(
+    fields([
+      ['principal', principal.name],
+      ['role', principal.role],
+      ['host', principal.host],
+      ['certificate', principal.certificateSha256],
+      ['token', token],
+    ]),
+  )
+  if (token !== undefined) say('this token is shown now and never again')
+}
+
+function printRevoked(view: PrincipalView): void {
+  print(
+    fields([
+      ['principal', view.name],
+      ['revoked', view.revokedAt && isoTime(view.revokedAt)],
+    ]),
+  )
+}

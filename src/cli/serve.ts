@@ -1,0 +1,84 @@
+import { readFileSync } from 'node:fs'
+import type { Command } from 'commander'
+import type { Logger } from 'pino'
+import { z } from 'zod'
+import { isHoldfastError } from '../contract/errors.js'
+import { defaultLimits } from '../http/limits.js'
+import { type Listen, parseListen } from '../http/listen.js'
+import { type HubServer, type ServerOptions, startServer } from '../http/server.js'
+import type { Settings } from './config.js'
+import { type Place, withRecord } from './context.js'
+import { action, value } from './flags.js'
+import { openLog } from './log.js'
+import { type SignalWatch, watchSignals } from './signals.js'
+
+export const defaultListen = '127.0.0.1:8090'
+
+const schema = z
+  .object({
+    listen: value.listen.default(() => parseListen(defaultListen)),
+    tlsCert: value.readableFile.optional(),
+    tlsKey: value.readableFile.optional(),
+    rate: value.wholeNumber(0, 1_000_000).optional(),
+  })
+  .refine(({ tlsCert, tlsKey }) => (tlsCert === undefined) === (tlsKey === undefined), {
+    path: ['tlsKey'],
+    error: '--tls-cert and --tls-key belong together',
+    when: () => true,
+  })
+type ServeValues = z.output<typeof schema>
+
+/** `holdfast serve`: a hub over HTTP. */
+export function addServe(program: Command): void {
+  program
+    .command('serve')
+    .description('a hub over HTTP until SIGINT or SIGTERM: it answers what is under way, then ends')
+    .option('--listen <address>', `address and port (${defaultListen}); off loopback principals must exist`)
+    .option('--tls-cert <file>', 'PEM of the certificate chain: HTTPS, and client certificates may be pinned')
+    .option('--tls-key <file>', 'PEM of its key')
+    .option('--rate <n>', `requests a second of one principal (${defaultLimits.ratePerSecond}); 0: no limit`)
+    .action(
+      action(schema, async (values, { settings, json }) => {
+        const log = openLog(json)
+        const signals = watchSignals()
+        const options = { handlesSignals: true, log: (line: string) => log.info({}, line) }
+        const run = ({ redis }: Place) => serve(redis, settings, values, log, signals)
+        await withRecord(settings, run, options).finally(signals.dispose)
+      }),
+    )
+}
+
+async function serve(
+  redis: string,
+  settings: Settings,
+  values: ServeValues,
+  log: Logger,
+  signals: SignalWatch,
+): Promise<void> {
+  const { listen, tlsCert, tlsKey, rate } = values
+  const tls =
+    tlsCert === undefined || tlsKey === undefined
+      ? undefined
+      : { certificate: readFileSync(tlsCert, 'utf8'), key: readFileSync(tlsKey, 'utf8') }
+  const limits = rate === undefined ? undefined : { ratePerSecond: rate }
+  const server = await startServer({ redis, hub: settings.hub, listen, tls, log, limits })
+  log.info({ url: server.url, hub: settings.hub }, 'serving')
+  await signals.first
+  log.info({}, 'shutting down; a second signal ends at once')
+  await server.close()
+}
+
+/** Serves where it is asked to or, for want of that, on any free port of loopback. */
+export async function serveNearby(
+  options: Omit<ServerOptions, 'listen'>,
+  asked: Listen | undefined,
+): Promise<HubServer> {
+  if (asked !== undefined) return startServer({ ...options, listen: asked })
+  const usual = parseListen(defaultListen)
+  try {
+    return await startServer({ ...options, listen: usual })
+  } catch (error) {
+    if (!isHoldfastError(error, 'INVALID_ARGUMENT')) throw error
+    return startServer({ ...options, listen: { ...usual, port: 0 } })
+  }
+}

@@ -1,0 +1,184 @@
+import type { MessageInput, Recipient } from './message.js'
+import type { Role } from './principals.js'
+import type { DeliveryState } from './states.js'
+import type {
+  AcceptedDelivery,
+  BulkReply,
+  DeliveryView,
+  FenceReply,
+  FenceView,
+  HeldEntry,
+  HostView,
+  LiftReply,
+  MessageView,
+  OperatorReply,
+  PendingEntry,
+  PrincipalView,
+  SettingView,
+  UnknownEntry,
+  WhyReply,
+} from './views.js'
+
+/** The answer to accept: the message's id and its deliveries, the same for every repeat of the key. */
+export interface Accepted {
+  readonly id: string
+  readonly deliveries: readonly AcceptedDelivery[]
+  readonly fanOut: 'complete' | 'pending'
+  /** True when the key was known: these are the first ids, with their present states. */
+  readonly replayed: boolean
+}
+
+/** The states in which a delivery is in a list of its own; finished ones are found through their message. */
+export type LiveState = Exclude<DeliveryState, 'failed'>
+
+/** A page of a list. */
+export interface PageOptions {
+  /** From the previous page. */
+  readonly cursor?: string | undefined
+  /** At most this many, 1 to 1000; 100 when absent. */
+  readonly limit?: number | undefined
+}
+
+export interface DeliveryFilter extends PageOptions {
+  readonly host?: string | undefined
+  readonly state?: LiveState | undefined
+}
+
+export interface DeliveryPage {
+  readonly deliveries: readonly DeliveryView[]
+  /** Absent at the end. */
+  readonly cursor?: string | undefined
+}
+
+/** One page of a list, and where the next begins: absent at the end. */
+export interface Page<Entry> {
+  readonly entries: readonly Entry[]
+  readonly cursor?: string | undefined
+}
+
+/** Why and by whom a fence is set; kept with it. */
+export interface FenceOptions {
+  readonly reason: string
+  /** Over HTTP the actor is the principal, whatever is said here. */
+  readonly actor: string
+  /** When it lapses by itself: Date or Unix ms. */
+  readonly until?: Date | number | undefined
+}
+
+/** Who does an operator's act, and why; kept on the row and in the log. Over HTTP the actor is the principal. */
+export interface ActOptions {
+  readonly reason: string
+  readonly actor: string
+}
+
+/** What an operator may do to deliveries, one or many. */
+export const operatorActs = ['release', 'reject', 'hold', 'cancel'] as const
+export type OperatorAct = (typeof operatorActs)[number]
+
+/** Which deliveries an act on many is for: all that match every member. */
+export interface BulkFilter {
+  readonly state: LiveState
+  readonly host?: string | undefined
+  readonly conversation?: string | undefined
+  readonly session?: string | undefined
+  /** The first words of why it is held, such as `poison` or `fence hold:hub`. */
+  readonly reason?: string | undefined
+}
+
+export interface BulkOptions extends ActOptions, PageOptions {
+  /** Counts, and changes nothing. */
+  readonly dryRun?: boolean | undefined
+}
+
+/** A principal to be added. Without a certificate it gets a token. */
+export interface PrincipalInput {
+  readonly name: string
+  readonly role: Role
+  /** For a node: the one host it serves. */
+  readonly host?: string | undefined
+  /** For a node: directories of the sessions it may serve, canonical absolute paths. */
+  readonly scopes?: readonly string[] | undefined
+  /** For a producer: it may name other senders than itself. */
+  readonly anySender?: boolean | undefined
+  /** PEM of a client certificate to pin instead of making a token. */
+  readonly certificate?: string | undefined
+}
+
+/** The token is shown this once and stored nowhere. */
+export interface PrincipalAdded {
+  readonly principal: PrincipalView
+  readonly token?: string | undefined
+}
+
+/**
+ * What a hub does for producers and operators (contract sections 1 to 8), over the record or over HTTP alike.
+ * Every call has a deadline and may be repeated; errors are HoldfastError with a code of the catalogue.
+ */
+export interface HubCalls {
+  /**
+   * Accepts a message and makes its deliveries. Once this resolves nothing of it can be lost; when it throws
+   * STORE_UNAVAILABLE or DEADLINE_EXCEEDED, repeat it with the same key.
+   * @throws INVALID_ARGUMENT, NO_ROUTE, PAYLOAD_TOO_LARGE, TOO_MANY_RECIPIENTS, IDEMPOTENCY_MISMATCH
+   */
+  accept(message: MessageInput): Promise<Accepted>
+  /** Accepts the message again under a new key, with a link to the first. @throws MESSAGE_NOT_FOUND */
+  resend(messageId: string, options: { key: string; to?: readonly Recipient[] }): Promise<Accepted>
+  /** @throws MESSAGE_NOT_FOUND */
+  message(id: string): Promise<MessageView>
+  /** The message once all its deliveries are settled, or as it stands after `timeoutMs`. */
+  waitFor(messageId: string, timeoutMs: number, signal?: AbortSignal): Promise<MessageView>
+  /** @throws DELIVERY_NOT_FOUND */
+  delivery(id: string): Promise<DeliveryView>
+  deliveries(filter?: DeliveryFilter): Promise<DeliveryPage>
+  why(deliveryId: string): Promise<WhyReply>
+  /** The pending lists as Redis has them, each entry beside its row; all of them. */
+  pending(host?: string): Promise<PendingEntry[]>
+  pendingPage(host: string, page?: PageOptions): Promise<Page<PendingEntry>>
+  /** The held queue, oldest first; all of it. */
+  held(): Promise<HeldEntry[]>
+  heldPage(page?: PageOptions): Promise<Page<HeldEntry>>
+  /** The unknown list, oldest first; all of it. */
+  unknown(): Promise<UnknownEntry[]>
+  unknownPage(page?: PageOptions): Promise<Page<UnknownEntry>>
+  /** Every host that was ever sent to or joined, by name, with its nodes and what waits for it. */
+  hosts(): Promise<HostView[]>
+  hostPage(page?: PageOptions): Promise<Page<HostView>>
+  /** One host; undefined where none of this name was ever seen. */
+  host(name: string): Promise<HostView | undefined>
+  /** Deliveries by state and attempts by outcome, as counted. */
+  counts(): Promise<Record<string, number>>
+  fences(): Promise<FenceView[]>
+  /** What the scope covers waits in its place until the pause is lifted or lapses. */
+  pause(scope: string, options: FenceOptions): Promise<FenceReply>
+  /** What the scope covers goes to the held queue at its next claim or begin. */
+  hold(scope: string, options: FenceOptions): Promise<FenceReply>
+  /** What the scope covers fails at its next claim or begin. */
+  block(scope: string, options: FenceOptions): Promise<FenceReply>
+  /** What a pause parked is served again, what a hold parked is queued again. @throws FENCE_NOT_FOUND */
+  lift(kind: 'pause' | 'hold' | 'block', scope: string, actor: string): Promise<LiftReply>
+  /** Pauses a host with the reason `drain`. */
+  drain(host: string, actor: string): Promise<FenceReply>
+  /** Takes a host out for good: its idle deliveries go to the held queue. @throws HOST_NOT_FOUND */
+  retire(host: string, options: ActOptions): Promise<void>
+  /** Held to queued; it passes the holds that stand now, once. @throws NOT_HELD, HOST_RETIRED */
+  release(deliveryId: string, options: ActOptions): Promise<OperatorReply>
+  /** Held to failed. @throws NOT_HELD */
+  reject(deliveryId: string, options: ActOptions): Promise<OperatorReply>
+  /** An idle delivery to the held queue. @throws EXECUTING, ALREADY_SETTLED, WRONG_STATE */
+  holdDelivery(deliveryId: string, options: ActOptions): Promise<OperatorReply>
+  /** An idle or held delivery to failed. @throws EXECUTING, ALREADY_SETTLED, WRONG_STATE */
+  cancel(deliveryId: string, options: ActOptions): Promise<OperatorReply>
+  /** One act on a page of the deliveries that a filter names; the answer's cursor leads to the next. */
+  actOnMany(act: OperatorAct, filter: BulkFilter, options: BulkOptions): Promise<BulkReply>
+  configuration(): Promise<SettingView[]>
+  /** Changes tunables for every process at once: all of them, or none. @throws INVALID_ARGUMENT */
+  configure(changes: Readonly<Record<string, number | string>>, actor: string): Promise<void>
+  principals(): Promise<PrincipalView[]>
+  /** @throws PRINCIPAL_NOT_FOUND */
+  principal(name: string): Promise<PrincipalView>
+  /** @throws PRINCIPAL_EXISTS, INVALID_ARGUMENT */
+  addPrincipal(principal: PrincipalInput, actor: string): Promise<PrincipalAdded>
+  /** Ends a principal at once and for good, live connections included. @throws PRINCIPAL_NOT_FOUND */
+  revokePrincipal(name: string, options: ActOptions): Promise<void>
+  close(): Promise<void>
+}

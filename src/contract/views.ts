@@ -1,0 +1,245 @@
+import { z } from 'zod'
+import { attemptStatuses, outcomeKinds } from './outcomes.js'
+import { roles } from './principals.js'
+import { deliveryStates } from './states.js'
+
+// What readers of the record are shown, in the SDK and over HTTP alike. Times are Unix ms by the clock of
+// Redis, unless a name ends in `AgeMs` or says otherwise.
+
+const timeMs = z.int().nonnegative()
+const count = z.int().nonnegative()
+
+/** One try at executing a delivery, as recorded. */
+export const attemptViewSchema = z
+  .object({
+    id: z.string().describe('`<delivery>/<n>`'),
+    status: z.enum(attemptStatuses),
+    node: z.string(),
+    incarnation: count,
+    begunAt: timeMs,
+    settledAt: timeMs.optional(),
+    outcome: z.enum(outcomeKinds).optional(),
+    result: z.string().optional().describe('JSON text, byte for byte as reported'),
+    errorCode: z.string().optional(),
+    errorJson: z.string().optional().describe('JSON text, byte for byte as reported'),
+    unknownAt: timeMs.optional().describe('set while, or if ever, nobody knew the outcome'),
+    unknownReason: z.string().optional(),
+    lateReports: count.optional().describe('reports after the settlement; kept, never applied'),
+  })
+  .meta({ id: 'Attempt' })
+export type AttemptView = z.infer<typeof attemptViewSchema>
+
+export const timelineEntrySchema = z.object({ at: timeMs, what: z.string() }).meta({ id: 'TimelineEntry' })
+export type TimelineEntry = z.infer<typeof timelineEntrySchema>
+
+export const deliveryViewSchema = z
+  .object({
+    id: z.string().describe('`<message>.<n>`'),
+    message: z.string(),
+    host: z.string(),
+    session: z.string().optional(),
+    conversation: z.string(),
+    state: z.enum(deliveryStates),
+    epoch: count,
+    owner: z.string().optional(),
+    incarnation: count.optional(),
+    parkedBy: z.string().optional(),
+    reason: z.string().optional().describe('why it is held, failed or unknown'),
+    takeovers: count,
+    settledAt: timeMs.optional(),
+    attempts: z.array(attemptViewSchema),
+    timeline: z.array(timelineEntrySchema),
+  })
+  .meta({ id: 'Delivery' })
+export type DeliveryView = z.infer<typeof deliveryViewSchema>
+
+export const messageViewSchema = z
+  .object({
+    id: z.string(),
+    conversation: z.string(),
+    sender: z.string(),
+    key: z.string(),
+    parent: z.string().optional(),
+    resendOf: z.string().optional(),
+    contentType: z.string().optional(),
+    sha256: z.string(),
+    bytes: count,
+    recipients: count,
+    fanOut: z.enum(['complete', 'pending']),
+    acceptedAt: timeMs,
+    settledAt: timeMs.optional(),
+    deliveries: z.array(deliveryViewSchema),
+  })
+  .meta({ id: 'Message' })
+export type MessageView = z.infer<typeof messageViewSchema>
+
+export const acceptedDeliverySchema = z.object({
+  id: z.string(),
+  host: z.string(),
+  session: z.string().optional(),
+  state: z.enum(deliveryStates),
+})
+export type AcceptedDelivery = z.infer<typeof acceptedDeliverySchema>
+
+/** Why a delivery is where it is. */
+export const whyReplySchema = z
+  .object({
+    id: z.string(),
+    state: z.enum(deliveryStates),
+    reason: z.string(),
+    detail: z.string(),
+    host: z.string(),
+    owner: z.string().optional(),
+    epoch: count,
+    attempts: count,
+  })
+  .meta({ id: 'Why' })
+export type WhyReply = z.infer<typeof whyReplySchema>
+
+/** A delivery after an operator's act. */
+export const operatorReplySchema = z
+  .object({ id: z.string(), state: z.enum(deliveryStates), epoch: count, logId: z.string() })
+  .meta({ id: 'Acted' })
+export type OperatorReply = z.infer<typeof operatorReplySchema>
+
+export const heldEntrySchema = z
+  .object({
+    id: z.string(),
+    sinceMs: timeMs,
+    reason: z.string(),
+    host: z.string(),
+    conversation: z.string(),
+    attempts: count,
+  })
+  .meta({ id: 'HeldEntry' })
+export type HeldEntry = z.infer<typeof heldEntrySchema>
+
+export const unknownEntrySchema = z
+  .object({
+    id: z.string().describe('the attempt, or the delivery where its copy was in doubt'),
+    sinceMs: timeMs,
+    reason: z.string(),
+    host: z.string(),
+    node: z.string().optional(),
+    begunAt: timeMs.optional(),
+  })
+  .meta({ id: 'UnknownEntry' })
+export type UnknownEntry = z.infer<typeof unknownEntrySchema>
+
+/** An entry of a pending list of Redis, beside the row it should agree with. */
+export const pendingEntrySchema = z
+  .object({
+    host: z.string(),
+    entry: z.string(),
+    consumer: z.string(),
+    idleMs: z.int(),
+    delivery: z.string().optional(),
+    state: z.enum(deliveryStates).optional(),
+    epoch: count.optional(),
+    owner: z.string().optional(),
+  })
+  .meta({ id: 'PendingEntry' })
+export type PendingEntry = z.infer<typeof pendingEntrySchema>
+
+export const nodeViewSchema = z
+  .object({
+    node: z.string(),
+    state: z.enum(['live', 'left']).describe('live: it has not left; its heartbeat tells how fresh it is'),
+    incarnation: count,
+    heartbeatAgeMs: count,
+    progressAgeMs: count.optional().describe('since its work loop last made progress, as of its last beat'),
+    blockingMs: count.optional().describe('what held its event loop in the last heartbeat period'),
+    blockingLongestMs: count.optional(),
+    mirrorCommits: count.optional().describe('commits of its mirror in the last heartbeat period'),
+    mirrorMs: count.optional(),
+    mirrorLongestMs: count.optional(),
+  })
+  .meta({ id: 'Node' })
+export type NodeView = z.infer<typeof nodeViewSchema>
+
+export const hostViewSchema = z
+  .object({
+    host: z.string(),
+    joined: z.boolean().describe('false for a host that is only queued for'),
+    retiredAt: timeMs.optional(),
+    entries: count.describe('queued, parked, claimed and mirrored'),
+    awaiting: count.describe('delivered and not finished'),
+    nodes: z.array(nodeViewSchema),
+  })
+  .meta({ id: 'Host' })
+export type HostView = z.infer<typeof hostViewSchema>
+
+export const fenceViewSchema = z
+  .object({
+    fence: z.string().describe('`<kind>:<scope>`, the field of the fences hash'),
+    known: z.boolean().describe('false for a field that no rule reads'),
+    reason: z.string(),
+    actor: z.string().optional(),
+    at: z.number().optional(),
+    until: z.number().optional(),
+  })
+  .meta({ id: 'Fence' })
+export type FenceView = z.infer<typeof fenceViewSchema>
+
+export const fenceReplySchema = z
+  .object({
+    fence: z.string(),
+    logId: z.string(),
+    replaced: z.string().optional().describe('the reason that stood there before, as it was written'),
+  })
+  .meta({ id: 'FenceSet' })
+export type FenceReply = z.infer<typeof fenceReplySchema>
+
+export const liftReplySchema = z
+  .object({
+    fence: z.string(),
+    reason: z.string(),
+    hostsRung: count,
+    left: count.describe('held deliveries that the next claims give back'),
+    logId: z.string(),
+  })
+  .meta({ id: 'FenceLifted' })
+export type LiftReply = z.infer<typeof liftReplySchema>
+
+/** A tunable as it works now. */
+export const settingViewSchema = z
+  .object({
+    name: z.string(),
+    value: z.number().optional().describe('what the functions use; absent for a field that is no setting'),
+    default: z.number().optional(),
+    meaning: z.string(),
+    set: z.string().optional().describe('the text in the record, where there is one'),
+    bad: z.boolean().describe('the text is no value of this setting: the default is used'),
+  })
+  .meta({ id: 'Setting' })
+export type SettingView = z.infer<typeof settingViewSchema>
+
+/** A principal; never its secrets. */
+export const principalViewSchema = z
+  .object({
+    name: z.string(),
+    role: z.enum(roles),
+    host: z.string().optional(),
+    scopes: z.array(z.string()),
+    anySender: z.boolean(),
+    credential: z.enum(['token', 'certificate', 'both']),
+    certificateSha256: z.string().optional(),
+    createdAt: timeMs,
+    createdBy: z.string(),
+    revokedAt: timeMs.optional(),
+    revokedBy: z.string().optional(),
+    revokedReason: z.string().optional(),
+  })
+  .meta({ id: 'Principal' })
+export type PrincipalView = z.infer<typeof principalViewSchema>
+
+/** What an operator's act on many did, or would do. */
+export const bulkReplySchema = z
+  .object({
+    matched: count.describe('deliveries of this page that the filter names'),
+    done: count.describe('0 for a dry run'),
+    refused: z.array(z.object({ id: z.string(), code: z.string(), detail: z.string() })),
+    cursor: z.string().optional().describe('there may be more: call again with it'),
+  })
+  .meta({ id: 'BulkActed' })
+export type BulkReply = z.infer<typeof bulkReplySchema>

@@ -1,0 +1,78 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Role } from '../contract/principals.js'
+import type { Caller } from './identities.js'
+import { problem } from './problem.js'
+
+/** Who may use a route. `public` needs no identity; operators may use every other. */
+export type Access = 'public' | readonly Role[]
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    access?: Access
+    /** A call that may wait long by intent: not counted as work under way. */
+    waits?: boolean
+  }
+  interface FastifyRequest {
+    /** Present on every route that is not public. */
+    caller: Caller
+  }
+}
+
+/** What each kind of route is open to, beside operators. */
+export const access = {
+  public: 'public',
+  operators: [],
+  readers: ['viewer'],
+  producers: ['producer'],
+  /** A node, for its own host. */
+  nodes: ['node'],
+  messages: ['producer', 'viewer'],
+  /** Viewers, and nodes for their own host. */
+  hosts: ['viewer', 'node'],
+} as const satisfies Record<string, Access>
+
+/** @throws FORBIDDEN */
+export function requireRole(caller: Caller, allowed: readonly Role[]): void {
+  if (caller.role === 'operator' || allowed.includes(caller.role)) return
+  const whom = [...allowed, 'operator'].join(', ')
+  throw problem('FORBIDDEN', `principal "${caller.name}" is a ${caller.role}; this takes: ${whom}`, {
+    current: caller.role,
+  })
+}
+
+/** A node touches its own host alone, on every route. @throws FORBIDDEN */
+export function requireHost(caller: Caller, host: string | undefined): void {
+  if (caller.role !== 'node' || host === caller.host) return
+  const asked = host === undefined ? 'all hosts' : `host ${host}`
+  throw problem('FORBIDDEN', `principal "${caller.name}" is a node of host ${caller.host}, not of ${asked}`, {
+    current: caller.host,
+  })
+}
+
+/** The sender of a message: the principal, unless it may name another. @throws FORBIDDEN, INVALID_ARGUMENT */
+export function senderOf(caller: Caller, given: string | undefined): string {
+  if (given === undefined) {
+    if (!caller.anonymous) return caller.name
+    throw problem('INVALID_ARGUMENT', '#/sender is required while no principal exists', {
+      pointer: '#/sender',
+    })
+  }
+  if (given === caller.name || caller.anySender || caller.role === 'operator') return given
+  throw problem('FORBIDDEN', `principal "${caller.name}" may not send as "${given}"`, {
+    pointer: '#/sender',
+    current: given,
+  })
+}
+
+/** Whether a producer may read a message of this sender. @throws FORBIDDEN */
+export function requireSender(caller: Caller, sender: string): void {
+  if (caller.role !== 'producer' || caller.anySender || sender === caller.name) return
+  throw problem('FORBIDDEN', `the message is not from principal "${caller.name}"`)
+}
+
+/** Aborted when the client has gone, the principal is revoked, or the server closes. */
+export function callSignal(request: FastifyRequest, reply: FastifyReply, closing: AbortSignal): AbortSignal {
+  const gone = new AbortController()
+  reply.raw.once('close', () => gone.abort())
+  return AbortSignal.any([gone.signal, request.caller.signal, closing])
+}

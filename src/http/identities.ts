@@ -1,0 +1,220 @@
+import { timingSafeEqual } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+import type { PeerCertificate, TLSSocket } from 'node:tls'
+import { HoldfastError } from '../contract/errors.js'
+import type { Role } from '../contract/principals.js'
+import type { LogTail } from '../hub/log-tail.js'
+import { digestOf, type PrincipalRow, readPrincipals } from '../hub/principals.js'
+import type { Keys } from '../record/keys.js'
+import type { Reader } from '../record/reader.js'
+import { isLoopback } from './listen.js'
+
+/** Who speaks. */
+export interface Caller {
+  readonly name: string
+  readonly role: Role
+  readonly host?: string | undefined
+  readonly scopes: readonly string[]
+  readonly anySender: boolean
+  /** Nobody had to say who they are: on loopback, while no principal exists. */
+  readonly anonymous: boolean
+  /** Aborted when the principal is revoked: what is under way for it ends. */
+  readonly signal: AbortSignal
+}
+
+/** Every principal, kept current by the log: revocations work within the time that an entry takes to arrive. */
+export interface Identities {
+  /** @throws UNAUTHENTICATED, STORE_UNAVAILABLE, STORE_UNKNOWN */
+  authenticate(request: IncomingMessage): Promise<Caller>
+  /** True when somebody was ever added: from then on nobody is anonymous. */
+  readonly anyExists: boolean
+  /** Reads all principals again. */
+  refresh(): Promise<void>
+  close(): void
+}
+
+interface Known {
+  readonly row: PrincipalRow
+  readonly revocation: AbortController
+}
+
+const refreshEveryMs = 5000
+/** Older knowledge than this is not trusted: the record is asked first. */
+const staleAfterMs = 3000
+/** Unknown credentials lead to a new reading, this often at most. */
+const unknownEveryMs = 1000
+/** The name of whoever speaks while no principal exists, where the request names none. */
+const anonymousName = 'loopback'
+
+/** @throws STORE_UNAVAILABLE, STORE_UNKNOWN */
+export async function openIdentities(parts: {
+  readonly reader: Reader
+  readonly keys: Keys
+  readonly tail: LogTail
+  /** Whether this server listens on loopback alone. */
+  readonly loopback: boolean
+}): Promise<Identities> {
+  const { reader, keys, tail, loopback } = parts
+  let byName = new Map<string, Known>()
+  let byToken = new Map<string, Known>()
+  let byCertificate = new Map<string, Known>()
+  let anyExists = false
+  let readAt = Number.NEGATIVE_INFINITY
+  let reading: Promise<void> | undefined
+  let again = false
+  const nobody = new AbortController()
+
+  async function read(): Promise<void> {
+    do {
+      again = false
+      const startedAt = performance.now()
+      take(await readPrincipals(reader, keys))
+      readAt = startedAt
+    } while (again)
+  }
+
+  /** Joins a reading under way, which then reads once more: it may have passed what changed. */
+  function refresh(): Promise<void> {
+    if (reading !== undefined) again = true
+    reading ??= read().finally(() => {
+      reading = undefined
+    })
+    return reading
+  }
+
+  function take(rows: readonly PrincipalRow[]): void {
+    const before = byName
+    byName = new Map()
+    byToken = new Map()
+    byCertificate = new Map()
+    anyExists = anyExists || rows.length > 0
+    for (const row of rows) {
+      const { view, tokenSha256 } = row
+      if (view.revokedAt !== undefined) continue
+      const old = before.get(view.name)
+      const same = old !== undefined && old.row.tokenSha256 === tokenSha256 && old.row.view.role === view.role
+      const known: Known = { row, revocation: same ? old.revocation : new AbortController() }
+      byName.set(view.name, known)
+      if (tokenSha256 !== undefined) byToken.set(tokenSha256, known)
+      if (view.certificateSha256 !== undefined) byCertificate.set(view.certificateSha256, known)
+    }
+    for (const [name, known] of before) {
+      if (byName.get(name)?.revocation !== known.revocation) known.revocation.abort()
+    }
+    // Whoever spoke without a name may not go on once names are asked for.
+    if (anyExists) nobody.abort()
+  }
+
+  async function current(): Promise<void> {
+    const ageMs = Math.min(tail.ageMs(), performance.now() - readAt)
+    if (ageMs > staleAfterMs) await refresh()
+  }
+
+  function find(token: string | undefined, certificate: string | undefined): Known | undefined {
+    if (token !== undefined) {
+      const digest = digestOf(token)
+      const known = byToken.get(digest)
+      const stored = known?.row.tokenSha256 ?? '0'.repeat(64)
+      const equal = timingSafeEqual(Buffer.from(digest, 'hex'), Buffer.from(stored, 'hex'))
+      return equal ? known : undefined
+    }
+    return certificate === undefined ? undefined : byCertificate.get(certificate)
+  }
+
+  async function authenticate(request: IncomingMessage): Promise<Caller> {
+    await current()
+    const token = bearerToken(request)
+    const certificate = certificateOf(request)
+    if (token === undefined && certificate === undefined) {
+      if (anyExists || !loopback) throw new HoldfastError('UNAUTHENTICATED')
+      return anonymous(request)
+    }
+    let known = find(token, certificate)
+    if (known === undefined && performance.now() - readAt > unknownEveryMs) {
+      await refresh()
+      known = find(token, certificate)
+    }
+    if (known === undefined) throw new HoldfastError('UNAUTHENTICATED')
+    const { name, role, host, scopes, anySender } = known.row.view
+    return { name, role, host, scopes, anySender, anonymous: false, signal: known.revocation.signal }
+  }
+
+  /** Nothing but a process of this machine that means this server: no page of a browser, no proxy. */
+  function anonymous(request: IncomingMessage): Caller {
+    const { host = '', forwarded, 'x-forwarded-for': forwardedFor, origin } = request.headers
+    if (
+      !isLoopback(hostOf(host)) ||
+      forwarded !== undefined ||
+      forwardedFor !== undefined ||
+      origin !== undefined
+    ) {
+      throw new HoldfastError(
+        'UNAUTHENTICATED',
+        'without a principal only local programs are served: the request names another host, a proxy or a web page',
+      )
+    }
+    const actor = request.headers['holdfast-actor']
+    const name = typeof actor === 'string' && actor !== '' ? decoded(actor) : anonymousName
+    return { name, role: 'operator', scopes: [], anySender: true, anonymous: true, signal: nobody.signal }
+  }
+
+  const unwatch = tail.watch((entry) => {
+    const about = entry === undefined || entry.verb === 'add_principal' || entry.verb === 'revoke_principal'
+    if (about) void refresh().catch(() => undefined)
+  })
+  const timer = setInterval(() => void refresh().catch(() => undefined), refreshEveryMs).unref()
+  try {
+    await refresh()
+  } catch (error) {
+    close()
+    throw error
+  }
+
+  function close(): void {
+    unwatch()
+    clearInterval(timer)
+  }
+
+  return {
+    authenticate,
+    get anyExists() {
+      return anyExists
+    },
+    refresh,
+    close,
+  }
+}
+
+function bearerToken(request: IncomingMessage): string | undefined {
+  const { authorization } = request.headers
+  if (authorization === undefined) return undefined
+  const found = /^Bearer +([\x21-\x7e]{1,512}) *$/i.exec(authorization)
+  if (found?.[1] === undefined) throw new HoldfastError('UNAUTHENTICATED', 'Authorization is no Bearer token')
+  return found[1]
+}
+
+/** SHA-256 of the client's certificate, where it shows one that is valid now. Holding its key was proven. */
+function certificateOf(request: IncomingMessage): string | undefined {
+  const socket = request.socket as Partial<TLSSocket>
+  const certificate: Partial<PeerCertificate> | undefined = socket.getPeerCertificate?.()
+  if (certificate?.fingerprint256 === undefined) return undefined
+  const [from, to] = [Date.parse(certificate.valid_from ?? ''), Date.parse(certificate.valid_to ?? '')]
+  const now = Date.now()
+  if (!(from <= now && now <= to)) {
+    throw new HoldfastError('UNAUTHENTICATED', 'the client certificate is not valid now')
+  }
+  return certificate.fingerprint256.replaceAll(':', '').toLowerCase()
+}
+
+/** The host's name in a Host header, without its port. */
+function hostOf(header: string): string {
+  return header.replace(/:\d+$/, '').replace(/^\[(.*)\]$/, '$1')
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}

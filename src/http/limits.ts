@@ -1,0 +1,33 @@
+/** What a server takes on. Beyond it requests are refused, and connections closed, before anything is done. */
+export interface Limits {
+  /** The largest body of a message or a batch of reports, bytes. */
+  readonly bodyBytes: number
+  /** The largest body of everything else, bytes. */
+  readonly smallBodyBytes: number
+  /** Milliseconds in which a request's head must have come. */
+  readonly headersMs: number
+  /** Milliseconds in which a whole request must have come. */
+  readonly requestMs: number
+  /** Milliseconds that an idle connection is kept. */
+  readonly idleMs: number
+  /** Requests a second of one principal; a burst of ten seconds' worth is let through. 0: no limit. */
+  readonly ratePerSecond: number
+  /** Requests under way at the same time, those that wait left out. */
+  readonly underWay: number
+  /** Milliseconds that the event loop may lag before requests are shed. */
+  readonly lagMs: number
+  /** Milliseconds that a shutdown waits for requests under way. */
+  readonly drainMs: number
+}
+
+export const defaultLimits: Limits = {
+  bodyBytes: 32 * 1024 * 1024,
+  smallBodyBytes: 1024 * 1024,
+  headersMs: 8000,
+  requestMs: 20_000,
+  idleMs: 75_000,
+  ratePerSecond: 2000,
+  underWay: 1000,
+  lagMs: 1000,
+  drainMs: 10_000,
+}

@@ -1,0 +1,110 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import type { Vitals } from '../hub/vitals.js'
+import type { OnCall } from '../record/connections.js'
+
+/** What `/metrics` shows. Units are seconds and bytes; docs/metrics.md describes every name. */
+export interface Metrics {
+  readonly registry: Registry
+  readonly onCall: OnCall
+  requestOver(method: string, route: string, status: number, tookMs: number): void
+  /** Puts what the record says into the gauges, before they are shown. */
+  take(vitals: Vitals): void
+  /** A reading of the record for the gauges failed: they show what was read before. */
+  readingFailed(): void
+  setLoopAge(loop: string, ageMs: number): void
+  setWaiting(count: number): void
+}
+
+const fastBuckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+
+export function createMetrics(): Metrics {
+  const registry = new Registry()
+  collectDefaultMetrics({ register: registry })
+  const registers = [registry]
+  const gauge = <Label extends string>(name: string, help: string, labelNames: Label[] = []) =>
+    new Gauge<Label>({ name, help, labelNames, registers })
+  const counter = <Label extends string>(name: string, help: string, labelNames: Label[] = []) =>
+    new Counter<Label>({ name, help, labelNames, registers })
+
+  const functions = new Histogram({
+    name: 'holdfast_function_duration_seconds',
+    help: 'Function calls as this hub saw them, from call to answer',
+    labelNames: ['function', 'result'] as const,
+    buckets: fastBuckets,
+    registers,
+  })
+  const requests = new Histogram({
+    name: 'holdfast_http_request_duration_seconds',
+    help: 'HTTP requests, from head to last byte of the answer; waits included',
+    labelNames: ['method', 'route', 'status'] as const,
+    buckets: fastBuckets,
+    registers,
+  })
+  const deliveries = gauge('holdfast_deliveries', 'Deliveries in the record, by state', ['state'])
+  const attempts = counter('holdfast_attempts_total', 'Attempts settled, by outcome', ['outcome'])
+  const takeovers = counter('holdfast_takeovers_total', 'Deliveries taken over from a node that was gone')
+  const lateReports = counter(
+    'holdfast_late_reports_total',
+    'Reports refused because the attempt had an outcome',
+  )
+  const listed = gauge('holdfast_listed', 'Entries of the lists that wait for someone', ['list'])
+  const oldest = gauge('holdfast_oldest_age_seconds', 'Age of the oldest entry; 0 where there is none', [
+    'list',
+  ])
+  const nodes = gauge('holdfast_nodes', 'Nodes that have not left: heard within stale_after_ms, or silent', [
+    'state',
+  ])
+  const blocking = gauge(
+    'holdfast_node_blocking_seconds',
+    'Longest time that synchronous work held a node in its last heartbeat period; the worst node',
+  )
+  const mirror = gauge(
+    'holdfast_node_mirror_commit_seconds',
+    'Commits of the mirrors of live nodes in their last heartbeat period: mean, and the longest of all',
+    ['figure'],
+  )
+  const progress = gauge(
+    'holdfast_node_progress_age_seconds',
+    'Since the work loop of a live node last made progress; the worst node',
+  )
+  const loops = gauge('holdfast_loop_age_seconds', 'Since a loop of this hub last succeeded', ['loop'])
+  const waiting = gauge('holdfast_http_waiting', 'Requests that wait for something on this hub')
+  const failures = counter(
+    'holdfast_reading_failures_total',
+    'Readings of the record for this page that failed',
+  )
+
+  return {
+    registry,
+    onCall: (name, tookMs, failure) =>
+      functions.observe({ function: name, result: failure ?? 'ok' }, tookMs / 1000),
+    requestOver: (method, route, status, tookMs) =>
+      requests.observe({ method, route, status: String(status) }, tookMs / 1000),
+    take: (vitals) => {
+      for (const [state, count] of Object.entries(vitals.deliveries)) deliveries.set({ state }, count)
+      setCounter(takeovers, vitals.takeovers)
+      setCounter(lateReports, vitals.lateReports)
+      attempts.reset()
+      for (const [outcome, count] of Object.entries(vitals.attempts)) attempts.inc({ outcome }, count)
+      for (const [list, { count, oldestAgeMs }] of Object.entries(vitals.lists)) {
+        if (count !== undefined) listed.set({ list }, count)
+        oldest.set({ list }, oldestAgeMs / 1000)
+      }
+      nodes.set({ state: 'live' }, vitals.nodes.live)
+      nodes.set({ state: 'silent' }, vitals.nodes.silent)
+      blocking.set(vitals.nodes.blockingLongestMs / 1000)
+      progress.set(vitals.nodes.progressAgeMs / 1000)
+      mirror.set({ figure: 'mean' }, vitals.nodes.mirrorMeanMs / 1000)
+      mirror.set({ figure: 'longest' }, vitals.nodes.mirrorLongestMs / 1000)
+    },
+    readingFailed: () => failures.inc(),
+    setLoopAge: (loop, ageMs) => loops.set({ loop }, ageMs / 1000),
+    setWaiting: (count) => waiting.set(count),
+  }
+}
+
+/** The record counts; this page shows what it says. */
+function setCounter(counter: Counter, value: number): void {
+  counter.reset()
+  counter.inc(value)
+}

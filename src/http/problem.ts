@@ -1,0 +1,121 @@
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
+import { hasZodFastifySchemaValidationErrors } from 'fastify-type-provider-zod'
+import { type ErrorCode, errorCatalogue, HoldfastError, isHoldfastError } from '../contract/errors.js'
+import { jsonPointer } from '../contract/json-source.js'
+import type { Problem } from '../contract/wire.js'
+
+/** Where in a request something is wrong, and what was given there. */
+export interface Particulars {
+  /** JSON pointer: `#/to/0/host` in the body, `header:…`, `query:…` or `path:…` elsewhere. */
+  readonly pointer?: string
+  readonly current?: unknown
+  readonly errors?: Problem['errors']
+  readonly retryAfterSeconds?: number
+}
+
+const particulars = new WeakMap<HoldfastError, Particulars>()
+
+/** An error of the catalogue that says where in the request it lies. */
+export function problem(code: ErrorCode, detail: string, where: Particulars = {}): HoldfastError {
+  const error = new HoldfastError(code, detail)
+  particulars.set(error, where)
+  return error
+}
+
+const retryAfterSeconds: Partial<Record<ErrorCode, number>> = {
+  STORE_UNAVAILABLE: 1,
+  STORE_UNKNOWN: 5,
+  DEADLINE_EXCEEDED: 1,
+  OVERLOADED: 1,
+  SHUTTING_DOWN: 1,
+  RATE_LIMITED: 1,
+  HOST_FULL: 5,
+}
+
+/** Answers an error as `application/problem+json` (RFC 9457). */
+export function sendProblem(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const known = knownError(error, request)
+  const where = particulars.get(known) ?? {}
+  const { status } = errorCatalogue[known.code]
+  const after = where.retryAfterSeconds ?? retryAfterSeconds[known.code]
+  if (after !== undefined) reply.header('retry-after', String(after))
+  if (status === 401) reply.header('www-authenticate', 'Bearer realm="holdfast"')
+  const body: Problem = {
+    type: `urn:holdfast:problem:${known.code.toLowerCase()}`,
+    title: errorCatalogue[known.code].cause,
+    status,
+    code: known.code,
+    detail: known.message.slice(known.code.length + 1),
+    next: known.next,
+    ...(where.pointer === undefined ? {} : { pointer: where.pointer }),
+    ...(where.current === undefined ? {} : { current: where.current }),
+    ...(where.errors === undefined ? {} : { errors: where.errors }),
+    requestId: request.id,
+  }
+  return reply
+    .code(status)
+    .header('content-type', 'application/problem+json')
+    .serializer((value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value)))
+    .send(body)
+}
+
+function knownError(error: unknown, request: FastifyRequest): HoldfastError {
+  if (isHoldfastError(error)) return error
+  if (hasZodFastifySchemaValidationErrors(error)) return validationProblem(error)
+  const code = (error as Partial<FastifyError> | undefined)?.code
+  if (code !== undefined && code in byFastifyCode) {
+    const [ours, detail] = byFastifyCode[code as keyof typeof byFastifyCode]
+    return problem(ours, detail)
+  }
+  const status = (error as Partial<FastifyError> | undefined)?.statusCode
+  if (status !== undefined && status >= 400 && status < 500) {
+    return problem('INVALID_ARGUMENT', 'the request is malformed')
+  }
+  request.log.error({ err: error }, 'a fault of the hub')
+  return problem('INTERNAL', `request ${request.id} failed by a fault of the hub`)
+}
+
+const byFastifyCode = {
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: ['UNSUPPORTED_MEDIA_TYPE', 'the body is no application/json'],
+  FST_ERR_CTP_BODY_TOO_LARGE: ['BODY_TOO_LARGE', 'the body is over the limit of this route'],
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: ['INVALID_ARGUMENT', 'Content-Length is not the length of the body'],
+  FST_ERR_CTP_EMPTY_JSON_BODY: ['INVALID_ARGUMENT', 'the body is empty'],
+  FST_ERR_BAD_URL: ['INVALID_ARGUMENT', 'the path is not well-formed'],
+  FST_ERR_MAX_PARAM_LENGTH: ['INVALID_ARGUMENT', 'a part of the path is too long'],
+} as const satisfies Record<string, readonly [ErrorCode, string]>
+
+interface Issue {
+  readonly instancePath?: string
+  readonly message?: string
+  readonly params?: {
+    readonly issue?: { readonly code?: string; readonly path?: PropertyKey[]; readonly keys?: string[] }
+  }
+}
+
+/** All that is wrong with a request at once. Values are not echoed here: they may hold secrets or payloads. */
+function validationProblem(error: { validation?: unknown; validationContext?: string }): HoldfastError {
+  const issues = (Array.isArray(error.validation) ? error.validation : []) as Issue[]
+  const place = places[error.validationContext ?? ''] ?? '#'
+  const errors = issues.slice(0, issuesAtMost).map((issue) => {
+    const pointer = issue.instancePath ?? jsonPointer(issue.params?.issue?.path ?? [])
+    return { pointer: `${place}${pointer}`, detail: cut(issue.message ?? 'is not of its form') }
+  })
+  const first = errors[0] ?? { pointer: place, detail: 'is not of its form' }
+  const more = issues.length > 1 ? ` (and ${issues.length - 1} more)` : ''
+  return problem('INVALID_ARGUMENT', `${first.pointer} ${first.detail}${more}`, {
+    pointer: first.pointer,
+    errors,
+  })
+}
+
+const places: Readonly<Record<string, string>> = {
+  body: '#',
+  querystring: 'query:',
+  params: 'path:',
+  headers: 'header:',
+}
+const issuesAtMost = 20
+
+function cut(text: string): string {
+  return text.length <= 300 ? text : `${text.slice(0, 299).replace(/[\uD800-\uDBFF]$/, '')}…`
+}

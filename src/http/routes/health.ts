@@ -1,0 +1,91 @@
+import type { z } from 'zod'
+import { readyReply } from '../../contract/wire.js'
+import { readVitals } from '../../hub/vitals.js'
+import { access } from '../access.js'
+import type { Metrics } from '../metrics.js'
+import type { Pulse } from '../pulse.js'
+import type { App, RouteParts } from './parts.js'
+
+export interface HealthParts extends RouteParts {
+  readonly metrics: Metrics
+  readonly pulse: Pulse
+  /** Requests that wait now. */
+  waiting(): number
+}
+
+const pulseStaleMs = 5000
+const tailStaleMs = 10_000
+/** The record is read for the page this often at most. */
+const readingEveryMs = 2000
+
+/** Health and metrics. */
+export function addHealthRoutes(app: App, parts: HealthParts): void {
+  app.get(
+    '/livez',
+    { config: { access: access.public }, schema: { summary: 'This process answers', tags: ['health'] } },
+    async (_, reply) => reply.type('text/plain').send('ok\n'),
+  )
+  app.get(
+    '/readyz',
+    {
+      config: { access: access.public },
+      schema: {
+        summary: 'Whether work should come here: the record is right, and every loop succeeded lately',
+        tags: ['health'],
+        response: { 200: readyReply, 503: readyReply },
+      },
+    },
+    async (_, reply) => {
+      const answer = readiness(parts)
+      return reply.code(answer.ready ? 200 : 503).send(answer)
+    },
+  )
+  addMetrics(app, parts)
+}
+
+function readiness({ pulse, tail, closing }: HealthParts): z.input<typeof readyReply> {
+  const recordAge = Math.round(pulse.ageMs())
+  const tailAge = tail.ageMs()
+  const why = pulse.trouble()
+  const checks = {
+    record: { ok: recordAge < pulseStaleMs && why === undefined, ageMs: recordAge, ...(why && { why }) },
+    log_tail: { ok: tailAge < tailStaleMs, ...(Number.isFinite(tailAge) && { ageMs: Math.round(tailAge) }) },
+    serving: closing.aborted ? { ok: false, why: 'the hub is shutting down' } : { ok: true },
+  }
+  return { ready: Object.values(checks).every(({ ok }) => ok), checks }
+}
+
+function addMetrics(app: App, parts: HealthParts): void {
+  const { metrics, reader, keys, pulse, tail, waiting } = parts
+  let readAt = Number.NEGATIVE_INFINITY
+  let reading: Promise<void> | undefined
+
+  async function read(): Promise<void> {
+    try {
+      metrics.take(await readVitals(reader, keys))
+      readAt = performance.now()
+    } catch {
+      metrics.readingFailed()
+    }
+  }
+
+  app.get(
+    '/metrics',
+    {
+      config: { access: access.readers },
+      schema: { summary: 'Metrics in the text format of Prometheus', tags: ['health'] },
+    },
+    async (_, reply) => {
+      if (performance.now() - readAt > readingEveryMs) {
+        reading ??= read().finally(() => {
+          reading = undefined
+        })
+        await reading
+      }
+      metrics.setLoopAge('record', pulse.ageMs())
+      if (Number.isFinite(tail.ageMs())) metrics.setLoopAge('log_tail', tail.ageMs())
+      metrics.setWaiting(waiting())
+      return reply.type(metrics.registry.contentType).send(await metrics.registry.metrics())
+    },
+  )
+}

@@ -1,0 +1,98 @@
+import { fenceReplySchema, hostViewSchema } from '../../contract/views.js'
+import { actBody, countsReply, hostParams, hostsReply, pageQuery, pendingReply } from '../../contract/wire.js'
+import { access, requireHost } from '../access.js'
+import { problem } from '../problem.js'
+import { type App, type RouteParts, replies } from './parts.js'
+
+/** Hosts: what waits for them, and taking them out of service. */
+export function addHostRoutes(app: App, parts: RouteParts): void {
+  addReads(app, parts)
+  addActs(app, parts)
+}
+
+function addReads(app: App, { hub }: RouteParts): void {
+  app.get(
+    '/v1/hosts',
+    {
+      config: { access: access.readers },
+      schema: {
+        summary: 'Hosts by name, with their nodes and what waits for them',
+        tags: ['hosts'],
+        querystring: pageQuery,
+        response: replies({ 200: hostsReply }),
+      },
+    },
+    async (request) => {
+      const { entries, cursor } = await hub.hostPage(request.query)
+      return { hosts: [...entries], cursor }
+    },
+  )
+  app.get(
+    '/v1/hosts/:host/pending',
+    {
+      config: { access: access.hosts },
+      schema: {
+        summary: 'The pending list of a host as Redis has it, beside the rows it should agree with',
+        tags: ['hosts'],
+        params: hostParams,
+        querystring: pageQuery,
+        response: replies({ 200: pendingReply }),
+      },
+    },
+    async (request) => {
+      const { host } = request.params
+      requireHost(request.caller, host)
+      const { entries, cursor } = await hub.pendingPage(host, request.query)
+      return { pending: [...entries], cursor }
+    },
+  )
+  app.get(
+    '/v1/counts',
+    {
+      config: { access: access.readers },
+      schema: {
+        summary: 'Deliveries by state and attempts by outcome, as counted',
+        tags: ['hosts'],
+        response: replies({ 200: countsReply }),
+      },
+    },
+    async () => ({ counts: await hub.counts() }),
+  )
+}
+
+function addActs(app: App, { hub }: RouteParts): void {
+  app.post(
+    '/v1/hosts/:host/drain',
+    {
+      config: { access: access.operators },
+      schema: {
+        summary: 'Pause a host with the reason `drain`: what runs is finished, nothing new begins',
+        tags: ['hosts'],
+        params: hostParams,
+        body: actBody.partial().nullish(),
+        response: replies({ 200: fenceReplySchema }),
+      },
+    },
+    async (request) => await hub.drain(request.params.host, request.caller.name),
+  )
+  app.post(
+    '/v1/hosts/:host/retire',
+    {
+      config: { access: access.operators },
+      schema: {
+        summary: 'Take a host out for good: its idle deliveries go to the held queue',
+        tags: ['hosts'],
+        params: hostParams,
+        body: actBody,
+        response: replies({ 200: hostViewSchema }),
+      },
+    },
+    async (request) => {
+      const { host } = request.params
+      await hub.retire(host, { reason: request.body.reason, actor: request.caller.name })
+      const view = await hub.host(host)
+      if (view === undefined) throw problem('HOST_NOT_FOUND', `no host ${host}`)
+      return view
+    },
+  )
+}

@@ -1,0 +1,145 @@
+import { isUtf8 } from 'node:buffer'
+import type { FastifyReply } from 'fastify'
+import type { z } from 'zod'
+import type { Accepted } from '../../contract/hub.js'
+import { messageViewSchema } from '../../contract/views.js'
+import {
+  acceptedReply,
+  idempotencyHeaders,
+  messageBody,
+  messageParams,
+  resendBody,
+  waitQuery,
+} from '../../contract/wire.js'
+import { access, callSignal, requireSender, senderOf } from '../access.js'
+import { problem } from '../problem.js'
+import { type App, type RouteParts, replies } from './parts.js'
+
+const accepted = replies({
+  200: acceptedReply.describe('accepted before, under this key'),
+  201: acceptedReply,
+})
+
+/** Messages: accept, look at, wait for, send again. */
+export function addMessageRoutes(app: App, { hub, closing }: RouteParts): void {
+  app.post(
+    '/v1/messages',
+    {
+      config: { access: access.producers },
+      schema: {
+        summary: 'Accept a message: once this answers, nothing of it can be lost',
+        tags: ['messages'],
+        headers: idempotencyHeaders,
+        body: messageBody,
+        response: accepted,
+      },
+    },
+    async (request, reply) => {
+      const { body } = request
+      const sender = senderOf(request.caller, body.sender)
+      const { payload, contentType } = payloadOf(body, request.source?.textAt(['payload']))
+      const answer = await hub.accept({
+        key: request.headers['idempotency-key'],
+        conversation: body.conversation,
+        sender,
+        to: body.to,
+        payload,
+        contentType,
+        parent: body.parent,
+        deliverBy: body.deliverBy,
+        executeBy: body.executeBy,
+      })
+      return acceptedAnswer(reply, answer)
+    },
+  )
+
+  app.post(
+    '/v1/messages/:id/resend',
+    {
+      config: { access: access.producers },
+      schema: {
+        summary: 'The same payload as a new message, with a link to the first',
+        tags: ['messages'],
+        params: messageParams,
+        headers: idempotencyHeaders,
+        body: resendBody.nullish(),
+        response: accepted,
+      },
+    },
+    async (request, reply) => {
+      const { id } = request.params
+      if (request.caller.role === 'producer') requireSender(request.caller, (await hub.message(id)).sender)
+      const to = request.body?.to
+      const key = request.headers['idempotency-key']
+      return acceptedAnswer(reply, await hub.resend(id, to === undefined ? { key } : { key, to }))
+    },
+  )
+
+  app.get(
+    '/v1/messages/:id',
+    {
+      config: { access: access.messages, waits: true },
+      schema: {
+        summary: 'A message with its deliveries and their outcomes; waits for them when asked',
+        tags: ['messages'],
+        params: messageParams,
+        querystring: waitQuery,
+        response: replies({ 200: messageViewSchema }),
+      },
+    },
+    async (request, reply) => {
+      const { id } = request.params
+      const waitMs = request.query.waitMs ?? 0
+      if (waitMs === 0 || request.caller.role === 'producer') {
+        const view = await hub.message(id)
+        requireSender(request.caller, view.sender)
+        if (waitMs === 0 || view.settledAt !== undefined) return view
+      }
+      return await hub.waitFor(id, waitMs, callSignal(request, reply, closing))
+    },
+  )
+}
+
+/** Created, or found under its key. The same body either way. */
+function acceptedAnswer(
+  reply: FastifyReply,
+  { id, deliveries, fanOut, replayed }: Accepted,
+): z.output<typeof acceptedReply> {
+  if (replayed) reply.header('idempotency-replayed', 'true')
+  reply.code(replayed ? 200 : 201)
+  return { id, deliveries: [...deliveries], fanOut }
+}
+
+/** A JSON payload is its exact source text; everything else comes as base64. @throws INVALID_ARGUMENT */
+function payloadOf(
+  body: z.output<typeof messageBody>,
+  source: Buffer | undefined,
+): { payload: Buffer; contentType: string | undefined } {
+  const { payloadBase64, contentType } = body
+  if ((source === undefined) === (payloadBase64 === undefined)) {
+    throw problem('INVALID_ARGUMENT', 'either #/payload or #/payloadBase64 is required', {
+      pointer: '#/payload',
+    })
+  }
+  if (payloadBase64 !== undefined) return { payload: Buffer.from(payloadBase64, 'base64'), contentType }
+  if (contentType !== undefined && contentType !== jsonType) {
+    throw problem('INVALID_ARGUMENT', '#/contentType belongs to payloadBase64: a payload member is JSON', {
+      pointer: '#/contentType',
+      current: contentType,
+    })
+  }
+  return { payload: source ?? Buffer.alloc(0), contentType: jsonType }
+}
+
+const jsonType = 'application/json'
+
+/** Whether a payload can stand in a JSON answer as it is. */
+export function isJsonPayload(contentType: string | undefined, payload: Buffer): boolean {
+  if (contentType !== jsonType || !isUtf8(payload)) return false
+  try {
+    JSON.parse(payload.toString('utf8'))
+    return true
+  } catch {
+    return false
+  }
+}

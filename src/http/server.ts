@@ -1,0 +1,222 @@
+import { randomUUID } from 'node:crypto'
+import type { AddressInfo } from 'node:net'
+import helmet from '@fastify/helmet'
+import * as sse from '@fastify/sse'
+import Fastify, { type FastifyBaseLogger, type FastifyPluginAsync, LogController } from 'fastify'
+import { serializerCompiler, validatorCompiler } from 'fastify-type-provider-zod'
+import { HoldfastError } from '../contract/errors.js'
+import type { OnPoint } from '../contract/points.js'
+import { type Hub, openHubParts } from '../hub/open-hub.js'
+import { openStore } from '../record/connections.js'
+import { functionsOf } from '../record/functions.js'
+import { readerOf } from '../record/reader.js'
+import { addAdmission } from './admission.js'
+import { openIdentities } from './identities.js'
+import { addJsonBodies } from './json-bodies.js'
+import { defaultLimits, type Limits } from './limits.js'
+import { isLoopback, type Listen } from './listen.js'
+import { createMetrics } from './metrics.js'
+import { addOpenApi } from './openapi.js'
+import { sendProblem } from './problem.js'
+import { startPulse } from './pulse.js'
+import { addRoutes } from './routes/index.js'
+import type { App, RouteParts } from './routes/parts.js'
+import { addTracing } from './tracing.js'
+
+export interface ServerOptions {
+  /** URL of the Redis server that holds the record. */
+  readonly redis: string
+  /** Name of the hub; `hf` when absent. */
+  readonly hub?: string | undefined
+  readonly listen: Listen
+  /** PEM texts: HTTPS, where clients may show a certificate that a principal pins. */
+  readonly tls?: { readonly certificate: string; readonly key: string } | undefined
+  /** A pino logger. Bodies, tokens and queries are never logged. */
+  readonly log: FastifyBaseLogger
+  readonly limits?: Partial<Limits> | undefined
+  /** Where the Lua sources are; the package's own when absent. */
+  readonly luaDir?: string | undefined
+  /** Tests only: see `points`. */
+  readonly onPoint?: OnPoint | undefined
+}
+
+/** A hub that answers over HTTP. */
+export interface HubServer {
+  readonly url: string
+  readonly hub: Hub
+  /** Takes no more on, answers what is under way and who waits, then closes. */
+  close(): Promise<void>
+}
+
+/**
+ * Opens a hub and serves it (contract section 10).
+ * @throws AUTHENTICATION_REQUIRED off loopback while no principal exists, STORE_UNKNOWN, STORE_UNAVAILABLE,
+ *   INVALID_ARGUMENT (the address, the certificate)
+ */
+export async function startServer(options: ServerOptions): Promise<HubServer> {
+  const { log } = options
+  const closers: (() => Promise<void> | void)[] = []
+  const closeAll = async () => {
+    for (const close of closers.splice(0).reverse()) await close()
+  }
+  try {
+    return await open(options, closers, closeAll)
+  } catch (error) {
+    await closeAll().catch((cause: unknown) => log.error({ err: cause }, 'could not close'))
+    throw error
+  }
+}
+
+async function open(
+  options: ServerOptions,
+  closers: (() => Promise<void> | void)[],
+  closeAll: () => Promise<void>,
+): Promise<HubServer> {
+  const { redis, listen, tls, log, luaDir, onPoint } = options
+  const limits: Limits = { ...defaultLimits, ...options.limits }
+  const metrics = createMetrics()
+  const onRepairError = (error: unknown) => log.warn({ err: error }, 'a fan-out is still cut')
+  const opened = await openHubParts({
+    redis,
+    hub: options.hub,
+    luaDir,
+    onPoint,
+    onRepairError,
+    onCall: metrics.onCall,
+  })
+  const { hub, functions, reader, keys, tail } = opened
+  closers.push(() => hub.close())
+  const beatStore = await openStore({ url: redis, name: 'holdfast-beats', luaDir, onCall: metrics.onCall })
+  closers.push(() => beatStore.close())
+  const beats = functionsOf(beatStore, keys.tag)
+  const loopback = isLoopback(listen.host)
+  const identities = await openIdentities({ reader, keys, tail, loopback })
+  closers.push(() => identities.close())
+  if (!loopback && !identities.anyExists) {
+    throw new HoldfastError(
+      'AUTHENTICATION_REQUIRED',
+      `${listen.host} is not loopback, and no principal exists`,
+    )
+  }
+  const pulse = await startPulse({
+    reader: readerOf(beatStore, keys),
+    keys,
+    onChange: (trouble) => {
+      if (trouble === undefined) log.info({}, 'the record is right again')
+      else log.error({ trouble }, 'the record is not right: the hub is not ready')
+    },
+  })
+  closers.push(() => pulse.stop())
+
+  const closing = new AbortController()
+  const app = makeApp(log, limits, tls)
+  const parts: RouteParts = {
+    hub,
+    functions,
+    beats,
+    reader,
+    keys,
+    tail,
+    identities,
+    onPoint,
+    closing: closing.signal,
+  }
+  addTracing(app)
+  const admission = await addAdmission(app, { ...parts, limits, metrics, pulse, log })
+  // Over plain HTTP a browser must not be told to come back by HTTPS.
+  await app.register(helmet, {
+    strictTransportSecurity: tls !== undefined,
+    contentSecurityPolicy: { directives: { upgradeInsecureRequests: tls === undefined ? null : [] } },
+  })
+  await app.register(ssePlugin, { heartbeatInterval: 15_000 })
+  await addOpenApi(app)
+  await app.register(async (scope) => {
+    addRoutes(scope as unknown as App, { ...parts, metrics, pulse, limits, waiting: admission.waiting })
+  })
+  const url = await listenOn(app, listen, tls !== undefined)
+  let ending: Promise<void> | undefined
+  async function end(): Promise<void> {
+    closing.abort()
+    await admission.idle(limits.drainMs)
+    await app.close()
+    await closeAll()
+  }
+  return {
+    url,
+    hub,
+    close: () => {
+      ending ??= end()
+      return ending
+    },
+  }
+}
+
+/** The package's types describe an ES module; it is a CommonJS one, whose default is the plugin itself. */
+const ssePlugin = sse.default as unknown as FastifyPluginAsync<sse.SSEPluginOptions>
+
+function makeApp(log: FastifyBaseLogger, limits: Limits, tls: ServerOptions['tls']): App {
+  const common = {
+    loggerInstance: log,
+    logController: new LogController({ disableRequestLogging: true }),
+    bodyLimit: limits.smallBodyBytes,
+    requestTimeout: limits.requestMs,
+    keepAliveTimeout: limits.idleMs,
+    forceCloseConnections: true,
+    return503OnClosing: false,
+    genReqId: () => randomUUID(),
+    routerOptions: { maxParamLength: 2000 },
+    clientErrorHandler: refuseMalformed,
+  }
+  const timing = { headersTimeout: limits.headersMs, connectionsCheckingInterval: 1000 }
+  const secure = {
+    cert: tls?.certificate,
+    key: tls?.key,
+    minVersion: 'TLSv1.2',
+    // Certificates are pinned by fingerprint: who signed them says nothing here.
+    requestCert: true,
+    rejectUnauthorized: false,
+    handshakeTimeout: limits.headersMs,
+    ...timing,
+  } as const
+  const app = (tls === undefined
+    ? Fastify({ ...common, http: timing })
+    : Fastify({ ...common, https: secure })) as unknown as App
+  app.setValidatorCompiler(validatorCompiler)
+  app.setSerializerCompiler(serializerCompiler)
+  addJsonBodies(app)
+  app.setErrorHandler((error, request, reply) => sendProblem(error, request, reply))
+  return app
+}
+
+/** What is no HTTP at all, or came too slowly, is answered in a few words and closed. */
+function refuseMalformed(error: Error & { code?: string }, socket: import('node:net').Socket): void {
+  const status = statusOfClientError[error.code ?? ''] ?? '400 Bad Request'
+  if (socket.writable && error.code !== 'ECONNRESET') {
+    socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`)
+  }
+  socket.destroySoon()
+}
+
+const statusOfClientError: Readonly<Record<string, string>> = {
+  ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
+  HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',
+}
+
+async function listenOn(app: App, listen: Listen, secure: boolean): Promise<string> {
+  try {
+    await app.listen({
+      host: listen.host,
+      port: listen.port,
+      listenTextResolver: (at) => `listening at ${at}`,
+    })
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code
+    if (code === undefined || !(code.startsWith('E') || code.startsWith('ERR_'))) throw error
+    throw new HoldfastError('INVALID_ARGUMENT', `cannot listen on ${listen.host}:${listen.port} (${code})`, {
+      cause: error,
+    })
+  }
+  const { address, port } = app.server.address() as AddressInfo
+  const host = address.includes(':') ? `[${address}]` : address
+  return `${secure ? 'https' : 'http'}://${host}:${port}`
+}

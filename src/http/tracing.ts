@@ -1,0 +1,36 @@
+import { context, propagation, type Span, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
+import type { FastifyRequest } from 'fastify'
+import type { App } from './routes/parts.js'
+
+/**
+ * A span for each request, under the caller's `traceparent`. Only the OpenTelemetry API is used: without an
+ * SDK in the process it does nothing.
+ */
+export function addTracing(app: App): void {
+  const tracer = trace.getTracer('holdfast')
+  const spans = new WeakMap<FastifyRequest, Span>()
+  app.addHook('onRequest', (request, _, done) => {
+    const parent = propagation.extract(context.active(), request.headers)
+    const route = request.routeOptions.url ?? 'none'
+    const span = tracer.startSpan(
+      `${request.method} ${route}`,
+      {
+        kind: SpanKind.SERVER,
+        attributes: {
+          'http.request.method': request.method,
+          'http.route': route,
+          'url.scheme': request.protocol,
+        },
+      },
+      parent,
+    )
+    spans.set(request, span)
+    context.with(trace.setSpan(parent, span), done)
+  })
+  app.addHook('onResponse', async (request, reply) => {
+    const span = spans.get(request)
+    span?.setAttribute('http.response.status_code', reply.statusCode)
+    if (reply.statusCode >= 500) span?.setStatus({ code: SpanStatusCode.ERROR })
+    span?.end()
+  })
+}

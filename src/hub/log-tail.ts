@@ -1,0 +1,220 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { BlockingReader, StreamEntry } from '../record/connections.js'
+import type { Keys } from '../record/keys.js'
+import type { Reader } from '../record/reader.js'
+
+/** One change of the record, as the log has it. */
+export interface LogEntry {
+  readonly id: string
+  readonly verb: string
+  readonly actor: string
+  /** What moved from which state to which. */
+  readonly changes: readonly { readonly ids: readonly string[]; readonly from: string; readonly to: string }[]
+  /** Hosts where something became runnable; `*` where they were too many to name. */
+  readonly hosts: readonly string[] | '*'
+  /** Every other field, such as `reason` or `scope`. */
+  readonly details: Readonly<Record<string, string>>
+}
+
+/** What one waits for: work on a host, a change of a message's deliveries, or anything. */
+export type Topic = `host:${string}` | `message:${string}` | 'any'
+
+/**
+ * The one reader of the log in a process, for any number of waiters: with it thousands of idle hosts need no
+ * connection of their own. It starts reading with the first who waits or watches.
+ */
+export interface LogTail {
+  /**
+   * Resolves when the log has an entry on the topic after the position, or may have had one that this process
+   * did not see; after `waitMs` at the latest, and when aborted or closed. What is there is read by other means.
+   */
+  wait(topic: Topic, position: string, waitMs: number, signal?: AbortSignal): Promise<void>
+  /** Told of each entry from now on, in order, and of `undefined` where some may have been missed. */
+  watch(listener: (entry: LogEntry | undefined) => void): () => void
+  /** Milliseconds since the log was last read with success; infinite before the first time. */
+  ageMs(): number
+  close(): Promise<void>
+}
+
+const blockMs = 1000
+const entriesAtOnce = 500
+const retryMs = 200
+const silentMs = 1500
+/** Entries kept to tell a waiter whether what it waits for has passed already. */
+const recentAtMost = 2000
+
+interface Recent {
+  readonly id: string
+  readonly hosts: readonly string[] | '*'
+  readonly messages: ReadonlySet<string>
+}
+
+/** `open` is called once, when the log is first needed. */
+export function createLogTail(open: () => BlockingReader, reader: Reader, keys: Keys): LogTail {
+  const waiting = new Map<Topic, Set<() => void>>()
+  const watchers = new Set<(entry: LogEntry | undefined) => void>()
+  const closing = new AbortController()
+  const recent: Recent[] = []
+  /** Entries up to here have been told; those after `since` are the ones in `recent`. */
+  let position = '0-0'
+  let since: string | undefined
+  let readAt = Number.NEGATIVE_INFINITY
+  let blocking: BlockingReader | undefined
+  let looping: Promise<void> | undefined
+
+  function start(): void {
+    looping ??= loop()
+  }
+
+  async function loop(): Promise<void> {
+    blocking = open()
+    while (!closing.signal.aborted) {
+      try {
+        if (since === undefined) await begin()
+        await readOn(blocking)
+      } catch {
+        since = undefined
+        await sleep(retryMs, undefined, { signal: closing.signal }).catch(() => undefined)
+      }
+    }
+  }
+
+  /** Starts at the log's end; whoever waits may have missed what came before. */
+  async function begin(): Promise<void> {
+    const first = position === '0-0'
+    position = await lastLogId(reader, keys)
+    since = position
+    recent.length = 0
+    readAt = performance.now()
+    wakeAll()
+    if (!first) for (const listener of watchers) listener(undefined)
+  }
+
+  async function readOn(from: BlockingReader): Promise<void> {
+    const options = { count: entriesAtOnce, blockMs, signal: closing.signal }
+    const startedAt = performance.now()
+    const entries = await from.entries(keys.log, position, options)
+    const tookMs = performance.now() - startedAt
+    for (const entry of entries) tell(logEntryOf(entry))
+    // A server that stays silent past the block, and the margin that ends the read, has said nothing.
+    if (entries.length > 0 || tookMs < blockMs + silentMs) readAt = performance.now()
+    // A log that was lost, or a clock that went back, may go on at lower ids: nothing would come after ours.
+    if (entries.length === 0 && isAfter(position, await lastLogId(reader, keys))) since = undefined
+  }
+
+  function tell(entry: LogEntry): void {
+    position = entry.id
+    const messages = new Set(entry.changes.flatMap(({ ids }) => ids.map(messageOf)))
+    recent.push({ id: entry.id, hosts: entry.hosts, messages })
+    if (recent.length > recentAtMost) since = recent.shift()?.id
+    if (entry.hosts === '*') wakeHosts()
+    else for (const host of entry.hosts) wake(`host:${host}`)
+    for (const message of messages) wake(`message:${message}`)
+    wake('any')
+    for (const listener of watchers) listener(entry)
+  }
+
+  function wake(topic: Topic): void {
+    const waiters = waiting.get(topic)
+    if (waiters !== undefined) for (const each of [...waiters]) each()
+  }
+
+  function wakeHosts(): void {
+    for (const topic of [...waiting.keys()]) if (topic.startsWith('host:')) wake(topic)
+  }
+
+  function wakeAll(): void {
+    for (const topic of [...waiting.keys()]) wake(topic)
+  }
+
+  /** Whether an entry on the topic after this position was told already, or may have been. */
+  function hasPassed(topic: Topic, from: string): boolean {
+    if (since === undefined || isAfter(since, from)) return true
+    if (!isAfter(position, from)) return false
+    if (topic === 'any') return true
+    for (let at = recent.length - 1; at >= 0; at -= 1) {
+      const entry = recent[at]
+      if (entry === undefined || !isAfter(entry.id, from)) return false
+      if (isOn(entry, topic)) return true
+    }
+    return false
+  }
+
+  return {
+    wait: (topic, from, waitMs, signal) =>
+      new Promise((resolve) => {
+        start()
+        // Before the first reading there is nothing to have missed: it wakes whoever waits.
+        const passed = since !== undefined && hasPassed(topic, from)
+        if (closing.signal.aborted || signal?.aborted || passed) return resolve()
+        const end = () => {
+          clearTimeout(timer)
+          signal?.removeEventListener('abort', end)
+          const waiters = waiting.get(topic)
+          waiters?.delete(end)
+          if (waiters?.size === 0) waiting.delete(topic)
+          resolve()
+        }
+        const timer = setTimeout(end, waitMs)
+        signal?.addEventListener('abort', end, { once: true })
+        const waiters = waiting.get(topic) ?? new Set()
+        waiting.set(topic, waiters.add(end))
+      }),
+    watch: (listener) => {
+      watchers.add(listener)
+      start()
+      return () => watchers.delete(listener)
+    },
+    ageMs: () => performance.now() - readAt,
+    close: async () => {
+      closing.abort()
+      wakeAll()
+      await blocking?.close()
+      await looping
+    },
+  }
+}
+
+function isOn(entry: Recent, topic: Topic): boolean {
+  const at = topic.indexOf(':')
+  const [kind, name] = [topic.slice(0, at), topic.slice(at + 1)]
+  if (kind === 'message') return entry.messages.has(name)
+  return entry.hosts === '*' || entry.hosts.includes(name)
+}
+
+/** The message of a delivery or an attempt. */
+function messageOf(id: string): string {
+  const end = id.indexOf('.')
+  return end < 0 ? id : id.slice(0, end)
+}
+
+/** Reads an entry's fields: `ids`, `from` and `to` come once for each kind of transition. */
+export function logEntryOf({ id, fields }: StreamEntry): LogEntry {
+  const changes: { ids: readonly string[]; from: string; to: string }[] = []
+  const details: Record<string, string> = {}
+  let [verb, actor] = ['', '']
+  let hosts: readonly string[] | '*' = []
+  let change = { ids: [] as readonly string[], from: '' }
+  for (const [name, value] of fields) {
+    if (name === 'verb') verb = value
+    else if (name === 'actor') actor = value
+    else if (name === 'ids') change = { ids: value.split(' '), from: '' }
+    else if (name === 'from') change = { ...change, from: value }
+    else if (name === 'to') changes.push({ ...change, to: value })
+    else if (name === 'hosts') hosts = value === '*' ? '*' : value.split(' ')
+    else details[name] = value
+  }
+  return { id, verb, actor, changes, hosts, details }
+}
+
+/** Compares stream ids: whether the first comes after the other. */
+export function isAfter(one: string, other: string): boolean {
+  const [ms = 0, sequence = 0] = one.split('-').map(Number)
+  const [otherMs = 0, otherSequence = 0] = other.split('-').map(Number)
+  return ms > otherMs || (ms === otherMs && sequence > otherSequence)
+}
+
+export async function lastLogId(reader: Reader, keys: Keys): Promise<string> {
+  const last = (await reader.one(['XREVRANGE', keys.log, '+', '-', 'COUNT', 1])) as [string, unknown][]
+  return last[0]?.[0] ?? '0-0'
+}
