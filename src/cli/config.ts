@@ -2,18 +2,32 @@ import { readFileSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { z } from 'zod'
+import { httpUrl } from '../client/exchange.js'
 import { isHoldfastError } from '../contract/errors.js'
 import { isHubName } from '../contract/ids.js'
 import { redactUrl } from '../record/connections.js'
+import { isReadable } from './files.js'
 
 /** What every command is told about where it works. Flags > environment > `holdfast.config.json`. */
 export interface Settings {
   /** Absent: the embedded server in the data folder. */
   readonly redis?: string
+  /** Work through a hub over HTTP instead of on the record. */
+  readonly http?: HttpSettings
   readonly hub: string
   readonly data: string
   /** Who an operator's act is recorded under; the OS user when nothing names one. */
   readonly actor: string
+}
+
+/** How a hub is reached over HTTP. */
+export interface HttpSettings {
+  readonly url: string
+  readonly token?: string
+  /** PEM files: a CA to trust, and a client certificate with its key. */
+  readonly ca?: string
+  readonly clientCert?: string
+  readonly clientKey?: string
 }
 
 /** Settings, and everything that is wrong with what was given for them. */
@@ -31,6 +45,11 @@ const members = {
     const problem = problemOfUrl(url)
     if (problem !== undefined) context.addIssue({ code: 'custom', message: problem })
   }),
+  url: z.string().refine(isHttpUrl, 'must be http:// or https:// without user, password, query or fragment'),
+  token: z.string().regex(/^[\x21-\x7e]{1,512}$/, 'is no token'),
+  ca: z.string().refine(isReadable, 'names no file that can be read'),
+  clientCert: z.string().refine(isReadable, 'names no file that can be read'),
+  clientKey: z.string().refine(isReadable, 'names no file that can be read'),
   hub: z.string().refine(isHubName, 'must match [a-z0-9._-], 1 to 63 long, alphanumeric at both ends'),
   data: z.string().min(1, 'names no folder'),
   actor: z.string().refine(isActor, 'must be 1 to 1024 bytes of text'),
@@ -42,6 +61,11 @@ type FileMembers = z.infer<typeof fileSchema>
 
 const variables: Readonly<Record<Member, string>> = {
   redis: 'HOLDFAST_REDIS',
+  url: 'HOLDFAST_URL',
+  token: 'HOLDFAST_TOKEN',
+  ca: 'HOLDFAST_CA',
+  clientCert: 'HOLDFAST_CLIENT_CERT',
+  clientKey: 'HOLDFAST_CLIENT_KEY',
   hub: 'HOLDFAST_HUB',
   data: 'HOLDFAST_DATA',
   actor: 'HOLDFAST_ACTOR',
@@ -56,25 +80,76 @@ export function readSettings(
   const file = readConfigFile(folder)
   const problems = [...file.problems]
 
+  function sourceOf(member: Member): Source {
+    if (typeof flags[member] === 'string') return 'flag'
+    if (env[variables[member]]) return 'variable'
+    return file.members[member] === undefined ? 'none' : 'file'
+  }
+
   function pick(member: Member): string | undefined {
-    const flag = flags[member]
-    const given = typeof flag === 'string' ? flag : env[variables[member]] || undefined
-    if (given === undefined) return file.members[member]
-    const checked = members[member].safeParse(given)
+    const source = sourceOf(member)
+    if (source === 'none' || source === 'file') return file.members[member]
+    const checked = members[member].safeParse(source === 'flag' ? flags[member] : env[variables[member]])
     if (checked.success) return checked.data
-    const source = typeof flag === 'string' ? `--${member}` : variables[member]
-    for (const issue of checked.error.issues) problems.push(`${source}: ${issue.message}`)
+    const name = source === 'flag' ? flagOf(member) : variables[member]
+    for (const issue of checked.error.issues) problems.push(`${name}: ${issue.message}`)
     return undefined
   }
 
-  const redis = pick('redis')
+  /** Of the two ways to the record the one that was named with more weight. */
+  function placeOf(): Pick<Settings, 'redis' | 'http'> {
+    const [redis, url] = [pick('redis'), pick('url')]
+    const [byRedis, byUrl] = [sources.indexOf(sourceOf('redis')), sources.indexOf(sourceOf('url'))]
+    if (byRedis === byUrl && sourceOf('url') !== 'none') {
+      problems.push('--redis and --url: give one of them')
+    }
+    if (byRedis < byUrl) return redis === undefined ? {} : { redis }
+    return url === undefined ? {} : { http: httpOf(url) }
+  }
+
+  function httpOf(url: string): HttpSettings {
+    const [token, ca, clientCert, clientKey] = [
+      pick('token'),
+      pick('ca'),
+      pick('clientCert'),
+      pick('clientKey'),
+    ]
+    if ((clientCert === undefined) !== (clientKey === undefined)) {
+      problems.push('--client-cert and --client-key belong together')
+    }
+    return {
+      url,
+      ...(token === undefined ? {} : { token }),
+      ...(ca === undefined ? {} : { ca }),
+      ...(clientCert === undefined ? {} : { clientCert }),
+      ...(clientKey === undefined ? {} : { clientKey }),
+    }
+  }
+
   const settings = {
-    ...(redis === undefined ? {} : { redis }),
+    ...placeOf(),
     hub: pick('hub') ?? defaultHub,
     data: pick('data') ?? defaultData,
     actor: pick('actor') ?? osUser(),
   }
   return { settings, problems }
+}
+
+/** Where a setting was given, the weightier first. */
+const sources = ['flag', 'variable', 'file', 'none'] as const
+type Source = (typeof sources)[number]
+
+function flagOf(member: Member): string {
+  return `--${member.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
+}
+
+function isHttpUrl(text: string): boolean {
+  try {
+    const { search, hash } = httpUrl(text)
+    return search === '' && hash === ''
+  } catch {
+    return false
+  }
 }
 
 function readConfigFile(folder: string): { members: FileMembers; problems: string[] } {

@@ -1,9 +1,14 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import type { HubAddress } from '../client/calls.js'
+import { openClient } from '../client/open-client.js'
 import { HoldfastError } from '../contract/errors.js'
-import { type Hub, openHub } from '../hub/open-hub.js'
+import type { HubCalls } from '../contract/hub.js'
+import { openHub } from '../hub/open-hub.js'
 import { type EmbeddedServer, startEmbedded } from '../record/embedded.js'
-import { defaultData, type Settings } from './config.js'
+import { defaultData, type HttpSettings, type Settings } from './config.js'
+import { usageError } from './failure.js'
+import { textOf } from './files.js'
 import { say } from './output.js'
 
 /** Where the record is, for as long as a command needs it. */
@@ -30,6 +35,9 @@ export async function withRecord<Answer>(
   use: (place: Place) => Promise<Answer>,
   options: PlaceOptions = {},
 ): Promise<Answer> {
+  if (settings.http !== undefined) {
+    throw usageError(['--url: this works on the record itself'], 'name the server with --redis')
+  }
   if (settings.redis !== undefined) return use({ redis: settings.redis })
   if (options.create !== true) requireDataFolder(settings)
   const starting = startEmbedded({ dataDir: settings.data, log: options.log })
@@ -42,16 +50,31 @@ export async function withRecord<Answer>(
   }
 }
 
-/** Opens the hub for one command. */
-export function withHub<Answer>(settings: Settings, use: (hub: Hub) => Promise<Answer>): Promise<Answer> {
+/** Opens the hub for one command: over HTTP when a URL is named, else on the record. */
+export async function withHub<Answer>(
+  settings: Settings,
+  use: (hub: HubCalls) => Promise<Answer>,
+): Promise<Answer> {
+  const { http, actor } = settings
+  if (http !== undefined) return using(openClient({ ...addressOf(http), actor }), use)
   return withRecord(settings, async ({ redis }) => {
-    const hub = await openHub({ redis, hub: settings.hub, onRepairError: sayRepairError })
-    try {
-      return await use(hub)
-    } finally {
-      await hub.close()
-    }
+    return using(await openHub({ redis, hub: settings.hub, onRepairError: sayRepairError }), use)
   })
+}
+
+async function using<Answer>(hub: HubCalls, use: (hub: HubCalls) => Promise<Answer>): Promise<Answer> {
+  try {
+    return await use(hub)
+  } finally {
+    await hub.close()
+  }
+}
+
+/** The files of the settings, read. */
+export function addressOf({ url, token, ca, clientCert, clientKey }: HttpSettings): HubAddress {
+  const files = Object.entries({ ca: textOf(ca), cert: textOf(clientCert), key: textOf(clientKey) })
+  const tls = Object.fromEntries(files.filter(([, text]) => text !== undefined))
+  return { url, token, ...(Object.keys(tls).length === 0 ? {} : { tls }) }
 }
 
 function sayRepairError(error: unknown): void {

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import type { Logger } from 'pino'
 import { z } from 'zod'
-import { initRecord, openHub } from '../hub/open-hub.js'
+import { initRecord } from '../hub/open-hub.js'
 import type { HoldfastNode } from '../node/index.js'
 import { redactUrl } from '../record/connections.js'
 import type { InitReply } from '../record/functions.js'
@@ -11,18 +11,30 @@ import { action, value } from './flags.js'
 import { openLog } from './log.js'
 import { addNodeOptions, makeNode, nodeFlags, untilEnd } from './node.js'
 import { fields, say } from './output.js'
+import { serveNearby } from './serve.js'
 import { type SignalWatch, watchSignals } from './signals.js'
 
 const schema = z
-  .object({ host: value.host.optional(), exec: value.text.optional(), ...nodeFlags })
-  .refine(({ host, exec }) => host === undefined || exec !== undefined, {
+  .object({
+    host: value.host.optional(),
+    exec: value.text.optional(),
+    forward: value.httpUrl.optional(),
+    listen: value.listen.optional(),
+    ...nodeFlags,
+  })
+  .refine(({ host, exec, forward }) => host === undefined || (exec ?? forward) !== undefined, {
     path: ['exec'],
     error: 'is required with --host',
     when: () => true,
   })
-  .refine(({ host, exec }) => exec === undefined || host !== undefined, {
+  .refine(({ host, exec, forward }) => (exec ?? forward) === undefined || host !== undefined, {
     path: ['host'],
     error: 'is required with --exec',
+    when: () => true,
+  })
+  .refine(({ exec, forward }) => exec === undefined || forward === undefined, {
+    path: ['exec'],
+    error: 'give one of --exec and --forward',
     when: () => true,
   })
 type DevValues = z.output<typeof schema>
@@ -30,6 +42,7 @@ type DevValues = z.output<typeof schema>
 /** `holdfast dev`: server, record, hub and, with a host and a command, a node in one process. */
 export function addDev(program: Command): void {
   addNodeOptions(program.command('dev'))
+    .option('--listen <address>', 'address and port of the hub over HTTP (127.0.0.1:8090, or any free port)')
     .description(
       'everything in one command, until SIGINT or SIGTERM: server, record, hub, and a node with --host',
     )
@@ -58,17 +71,17 @@ async function runDev(
 ): Promise<void> {
   const { log, signals } = around
   const record = await initRecord({ redis: place.redis, hub: settings.hub })
-  const onRepairError = (error: unknown) => log.warn({ error: String(error) }, 'a fan-out is still cut')
-  const hub = await openHub({ redis: place.redis, hub: settings.hub, onRepairError })
+  const { redis } = place
+  const server = await serveNearby({ redis, hub: settings.hub, log }, values.listen)
   try {
     const node = await startNode(place, settings, values, log)
-    tellWhere(place, settings, values, record, around)
+    tellWhere(place, settings, values, { record, url: server.url }, around)
     await Promise.race([signals.first, ...(node === undefined ? [] : [untilEnd(node)])])
     log.info({}, 'draining; a second signal ends at once')
     await node?.stop()
     if (node !== undefined) await untilEnd(node)
   } finally {
-    await hub.close()
+    await server.close()
   }
 }
 
@@ -78,9 +91,9 @@ async function startNode(
   values: DevValues,
   log: Logger,
 ): Promise<HoldfastNode | undefined> {
-  const { host, exec } = values
-  if (host === undefined || exec === undefined) return undefined
-  const node = makeNode(place.redis, settings, { ...values, host, exec }, log)
+  const { host } = values
+  if (host === undefined) return undefined
+  const node = makeNode({ redis: place.redis }, settings, { ...values, host }, log)
   await node.start()
   return node
 }
@@ -89,16 +102,17 @@ function tellWhere(
   place: Place,
   settings: Settings,
   values: DevValues,
-  record: InitReply,
+  { record, url }: { readonly record: InitReply; readonly url: string },
   { log, json }: Surroundings,
 ): void {
   const redis = redactUrl(place.redis)
   const example = exampleSend(settings, values.host ?? 'my-host')
-  if (json) log.info({ redis, hub: settings.hub, ...record, example }, 'ready')
+  if (json) log.info({ redis, url, hub: settings.hub, ...record, example }, 'ready')
   else
     say(
       fields([
         ['ready', `hub ${settings.hub}, store ${record.storeId} ${record.made ? 'made' : 'present'}`],
+        ['http', url],
         ['redis', redis],
         [
           'look',

@@ -1,11 +1,12 @@
-import { accessSync, constants } from 'node:fs'
 import { type Command, Option } from 'commander'
 import { z } from 'zod'
+import { httpUrl } from '../client/exchange.js'
 import { isHostId, isId } from '../contract/ids.js'
 import type { Recipient } from '../contract/message.js'
 import { type Listen, parseListen } from '../http/listen.js'
 import { readSettings, type Settings } from './config.js'
 import { type ExitCode, exitCodes, usageError } from './failure.js'
+import { isReadable } from './files.js'
 import { parseDuration, parseTime } from './times.js'
 
 /** What a command is run with, beside its own values. */
@@ -79,20 +80,20 @@ function recipientOf(given: string): Recipient | undefined {
   return undefined
 }
 
+function isHttpUrl(given: string): boolean {
+  try {
+    httpUrl(given)
+    return true
+  } catch {
+    return false
+  }
+}
+
 function listenOf(given: string): Listen | undefined {
   try {
     return parseListen(given)
   } catch {
     return undefined
-  }
-}
-
-function isReadable(path: string): boolean {
-  try {
-    accessSync(path, constants.R_OK)
-    return true
-  } catch {
-    return false
   }
 }
 
@@ -112,6 +113,7 @@ export const value = {
     (given) => parseTime(given),
     'is no time: RFC 3339 with an offset, Unix milliseconds, or a duration from now such as 5m',
   ),
+  httpUrl: text.refine(isHttpUrl, 'must be http:// or https:// without user or password'),
   listen: parsed(listenOf, 'is no <address>:<port>'),
   readableFile: text.refine(isReadable, 'names no file that can be read'),
   flag: z.boolean().default(false),

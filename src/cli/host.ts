@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
+import type { HubCalls } from '../contract/hub.js'
 import type { FenceReply, HostView, NodeView } from '../contract/views.js'
-import type { Hub } from '../hub/open-hub.js'
 import { withHub } from './context.js'
 import { action, value } from './flags.js'
 import { answer, type Cell, fields, print, printTable, say } from './output.js'
@@ -72,7 +72,7 @@ function addRetire(host: Command): void {
     )
 }
 
-async function staleAfter(hub: Hub): Promise<number> {
+async function staleAfter(hub: HubCalls): Promise<number> {
   const settings = await hub.configuration()
   return settings.find(({ name }) => name === 'stale_after_ms')?.value ?? Number.POSITIVE_INFINITY
 }

@@ -3,10 +3,11 @@ import { dirname, join } from 'node:path'
 import type { Command } from 'commander'
 import { z } from 'zod'
 import { commandExecutor } from '../node/executors/command.js'
-import { createNode, type HoldfastNode } from '../node/index.js'
+import { createNode, type Executor, forwardExecutor, type HoldfastNode } from '../node/index.js'
 import type { NodeLog } from '../node/log.js'
+import type { Reach } from '../node/node-options.js'
 import type { Settings } from './config.js'
-import { type Place, withRecord } from './context.js'
+import { addressOf, type Place, withRecord } from './context.js'
 import { action, repeatable, value } from './flags.js'
 import { openLog } from './log.js'
 import { canonical } from './scopes.js'
@@ -20,7 +21,13 @@ export const nodeFlags = {
   concurrency: value.wholeNumber(1, 1000).optional(),
   mirror: value.text.min(1, 'names no file').optional(),
 }
-const schema = z.object({ host: value.host, exec: value.text, ...nodeFlags })
+const schema = z
+  .object({ host: value.host, exec: value.text.optional(), forward: value.httpUrl.optional(), ...nodeFlags })
+  .refine(({ exec, forward }) => (exec === undefined) !== (forward === undefined), {
+    path: ['exec'],
+    error: 'give one of --exec and --forward',
+    when: () => true,
+  })
 type NodeValues = z.output<typeof schema>
 
 /** `holdfast node`: a consumer of a host's stream that runs a command for each delivery. */
@@ -32,8 +39,13 @@ export function addNode(program: Command): void {
         const log = openLog(json)
         const signals = watchSignals()
         const options = { handlesSignals: true, log: (line: string) => log.info({}, line) }
-        const run = ({ redis }: Place) => runNode(makeNode(redis, settings, values, log), signals, log)
-        await withRecord(settings, run, options).finally(signals.dispose)
+        const run = (reach: Reach) => runNode(makeNode(reach, settings, values, log), signals, log)
+        const { http } = settings
+        const running =
+          http === undefined
+            ? withRecord(settings, ({ redis }: Place) => run({ redis }), options)
+            : run({ http: addressOf(http) })
+        await running.finally(signals.dispose)
       }),
     )
 }
@@ -45,6 +57,7 @@ export function addNodeOptions(command: Command): Command {
     .option('--node <id>', 'its id, stable across restarts; the host when absent')
     .addOption(repeatable('--scope <dir>', 'a directory whose sessions it may serve'))
     .option('--exec <command>', 'shell command run for each delivery, the payload on stdin')
+    .option('--forward <url>', 'instead of --exec: each delivery is posted to this URL')
     .option('--timeout <time>', 'how long the command may take, such as 30s (5m)')
     .option('--concurrency <n>', 'lanes worked on at the same time (8)')
     .option('--mirror <file>', 'its durable store (<data>/mirrors/<host>/<node>.db)')
@@ -67,18 +80,23 @@ export async function untilEnd(node: HoldfastNode): Promise<void> {
   if (end.kind === 'stopped') throw new Error(`the node ended without leaving: ${end.why}`)
 }
 
+function executorOf({ exec, forward }: NodeValues): Executor {
+  if (forward !== undefined) return forwardExecutor({ url: forward })
+  return commandExecutor({ command: exec ?? '' })
+}
+
 /** A node as the flags describe it, its mirror's folder made; not started. */
-export function makeNode(redis: string, settings: Settings, values: NodeValues, log: NodeLog): HoldfastNode {
-  const { host, node = host, exec, timeout, concurrency } = values
+export function makeNode(reach: Reach, settings: Settings, values: NodeValues, log: NodeLog): HoldfastNode {
+  const { host, node = host, timeout, concurrency } = values
   const mirror = values.mirror ?? join(settings.data, 'mirrors', host, `${encodeURIComponent(node)}.db`)
   mkdirSync(dirname(mirror), { recursive: true })
   return createNode({
     host,
     node,
     hub: settings.hub,
-    redis,
+    ...reach,
     mirror,
-    executor: commandExecutor({ command: exec }),
+    executor: executorOf(values),
     concurrency,
     timeLimitMs: timeout,
     scopes: values.scope.map(canonical),

@@ -22,6 +22,14 @@ export function makeProgram(): Command {
     .description('a durable delivery broker on Redis Streams')
     .version(ownVersion())
     .option('--redis <url>', 'the server with the record; absent: the embedded one in the data folder')
+    .option('--url <url>', 'work through the hub at this URL instead of on the record')
+    .option(
+      '--token <token>',
+      'of a principal of that hub; better in HOLDFAST_TOKEN, where ps does not show it',
+    )
+    .option('--ca <file>', 'PEM of a CA to trust for --url')
+    .option('--client-cert <file>', 'PEM of the client certificate that a principal pins')
+    .option('--client-key <file>', 'PEM of its key')
     .option('--hub <name>', 'the hub (hf)')
     .option('--data <dir>', 'folder of the embedded server and of mirrors (.holdfast)')
     .option('--json', 'answer in JSON')

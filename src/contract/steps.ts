@@ -72,7 +72,7 @@ export interface ClaimReply {
   /** True for the answer to a request that was answered before. */
   readonly again?: boolean | undefined
   /** When, by the server's clock, something may become runnable without a bell. */
-  readonly nextAtMs?: number
+  readonly nextAtMs?: number | undefined
   /** The ends of stream and bell as this claim saw them: wait for what comes after. */
   readonly streamId: string
   readonly bellId: string

@@ -4,12 +4,13 @@ import { isHoldfastError } from '../contract/errors.js'
 import { createBlockingMeter } from './blocking.js'
 import { type NodeLog, silentLog } from './log.js'
 import { openMirror } from './mirror.js'
-import { checkOptions, type NodeOptions } from './node-options.js'
+import { checkOptions, type NodeOptions, type NodeSettings } from './node-options.js'
 import type { NodeTransport } from './transport.js'
+import { openHttpTransport } from './transports/http.js'
 import { openRedisTransport } from './transports/redis.js'
 import { type RunningWork, startWork } from './work.js'
 
-export type { NodeOptions } from './node-options.js'
+export type { HubAddress, NodeOptions } from './node-options.js'
 
 /**
  * How a node ended. `left`: cleanly, what it had not begun is free for others at once. `stopped`: without
@@ -60,7 +61,7 @@ export function createNode(options: NodeOptions): HoldfastNode {
       onCommit: (tookMs) => blocking.note('mirror', tookMs),
     })
     try {
-      const transport = await openTransport(settings.hub, options, log, starting.signal)
+      const transport = await openTransport(settings, options.luaDir, log, starting.signal)
       return await startWork({
         options,
         settings,
@@ -97,14 +98,15 @@ export function createNode(options: NodeOptions): HoldfastNode {
 }
 
 async function openTransport(
-  hub: string,
-  options: NodeOptions,
+  { reach, hub }: NodeSettings,
+  luaDir: string | undefined,
   log: NodeLog,
   signal: AbortSignal,
 ): Promise<NodeTransport> {
+  if ('http' in reach) return openHttpTransport(reach.http)
   for (let failures = 1; ; failures += 1) {
     try {
-      return await openRedisTransport({ redis: options.redis, hub, log, luaDir: options.luaDir })
+      return await openRedisTransport({ redis: reach.redis, hub, log, luaDir })
     } catch (error) {
       if (!isHoldfastError(error, 'STORE_UNAVAILABLE') || signal.aborted) throw error
       log.warn({ error: error.message, failures }, 'no server yet')

@@ -2,6 +2,7 @@ import type { HoldfastError } from '../contract/errors.js'
 import { isHoldfastError } from '../contract/errors.js'
 import type { HeartbeatReply } from '../contract/steps.js'
 import type { NodeLog } from './log.js'
+import { isFinal } from './persistence.js'
 
 export interface HeartbeatsOptions {
   beat(): Promise<HeartbeatReply>
@@ -41,7 +42,7 @@ export function createHeartbeats(options: HeartbeatsOptions): Heartbeats {
   }
 
   async function missed(error: unknown): Promise<void> {
-    if (isHoldfastError(error, 'SUPERSEDED', 'MIRROR_CLONED', 'LEFT')) {
+    if (isFinal(error)) {
       if (!stopped) options.onFatal(error)
       return
     }

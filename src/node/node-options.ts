@@ -5,6 +5,18 @@ import type { ExecuteFunction, Executor } from './executor.js'
 import { functionExecutor } from './executors/function.js'
 import type { NodeLog } from './log.js'
 
+/** A hub over HTTP, and who speaks to it. */
+export interface HubAddress {
+  /** `http://` or `https://`, with a path when the hub is below one. */
+  readonly url: string
+  /** Of the principal (`holdfast principal add node --host …`). */
+  readonly token?: string | undefined
+  /** PEM texts: a CA to trust, and the client certificate that the principal pins. */
+  readonly tls?:
+    | { readonly ca?: string | Buffer; readonly cert?: string | Buffer; readonly key?: string | Buffer }
+    | undefined
+}
+
 /** Options of {@link createNode}. One of `execute` and `executor` is given. */
 export interface NodeOptions {
   /** The recipient host whose stream this node consumes. */
@@ -13,8 +25,10 @@ export interface NodeOptions {
   readonly node?: string | undefined
   /** `hf` when absent. */
   readonly hub?: string | undefined
-  /** URL of the Redis server that holds the record. */
-  readonly redis: string
+  /** URL of the Redis server that holds the record: for nodes inside the trust boundary. */
+  readonly redis?: string | undefined
+  /** A hub over HTTP instead, with the principal of this host: for nodes outside it. */
+  readonly http?: HubAddress | undefined
   /** File of this node's durable store; one process at a time can open it. */
   readonly mirror: string
   /** The handler: what it returns is the result, what it throws is `outcome_unknown`. */
@@ -51,7 +65,11 @@ export interface NodeSettings {
   readonly graceMs: number
   readonly drainMs: number
   readonly executor: Executor
+  readonly reach: Reach
 }
+
+/** How the node reaches the record. */
+export type Reach = { readonly redis: string } | { readonly http: HubAddress }
 
 /** Checks every option. @throws INVALID_ARGUMENT */
 export function checkOptions(options: NodeOptions): NodeSettings {
@@ -71,7 +89,15 @@ export function checkOptions(options: NodeOptions): NodeSettings {
     graceMs: positive('graceMs', options.graceMs ?? defaults.graceMs),
     drainMs: positive('drainMs', options.drainMs ?? defaults.drainMs),
     executor,
+    reach: reachOf(options),
   }
+}
+
+function reachOf({ redis, http }: NodeOptions): Reach {
+  if (redis !== undefined && http === undefined) return { redis }
+  if (http !== undefined && redis === undefined) return { http }
+  const given = redis === undefined ? 'neither is given' : 'both are given'
+  throw new HoldfastError('INVALID_ARGUMENT', `a node needs \`redis\` or \`http\`; ${given}`)
 }
 
 const defaults = { concurrency: 8, timeLimitMs: 300_000, graceMs: 5000, drainMs: 30_000 }

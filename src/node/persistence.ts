@@ -40,7 +40,7 @@ export function createPersistence(options: PersistenceOptions): Persistence {
   }
 
   async function recover(step: string, error: unknown, failures: number): Promise<void> {
-    if (isHoldfastError(error, 'SUPERSEDED', 'MIRROR_CLONED', 'LEFT')) {
+    if (isFinal(error)) {
       options.onFatal(error)
       throw error
     }
@@ -56,15 +56,20 @@ export function createPersistence(options: PersistenceOptions): Persistence {
   }
 
   function rejoinFailed(error: unknown): void {
-    if (isHoldfastError(error, 'SUPERSEDED', 'MIRROR_CLONED', 'LEFT')) options.onFatal(error)
+    if (isFinal(error)) options.onFatal(error)
     log.warn({ error: String(error) }, 'joining again failed')
   }
 
   return { call }
 }
 
+/** Errors after which this process must not go on: another has its place, or nobody lets it speak any more. */
+export function isFinal(error: unknown): error is HoldfastError {
+  return isHoldfastError(error, 'SUPERSEDED', 'MIRROR_CLONED', 'LEFT', 'UNAUTHENTICATED', 'FORBIDDEN')
+}
+
 /** Errors that say nothing about the call itself: it is repeated as it is. */
-function isTransient(error: unknown): error is HoldfastError {
+export function isTransient(error: unknown): error is HoldfastError {
   return isHoldfastError(
     error,
     'STORE_UNAVAILABLE',
@@ -72,5 +77,10 @@ function isTransient(error: unknown): error is HoldfastError {
     'STORE_UNKNOWN',
     'LIBRARY_NEWER',
     'RECORD_DAMAGED',
+    'HUB_UNREACHABLE',
+    'OVERLOADED',
+    'SHUTTING_DOWN',
+    'RATE_LIMITED',
+    'INTERNAL',
   )
 }

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { backoffMs } from '../contract/backoff.js'
-import { isHoldfastError } from '../contract/errors.js'
+import { type HoldfastError, isHoldfastError } from '../contract/errors.js'
 import { aroundCall, type OnPoint } from '../contract/points.js'
 import type {
   BeginItem,
@@ -23,7 +23,7 @@ import { createLanes, type Lanes } from './lanes.js'
 import type { NodeLog } from './log.js'
 import type { Mirror } from './mirror.js'
 import type { NodeOptions, NodeSettings } from './node-options.js'
-import { createPersistence, type Persistence } from './persistence.js'
+import { createPersistence, isTransient, type Persistence } from './persistence.js'
 import { treeAlive } from './process-identity.js'
 import { createReports, type Reports } from './reports.js'
 import type { NodeTransport } from './transport.js'
@@ -312,11 +312,16 @@ async function join(ask: () => Promise<JoinReply>, log: NodeLog, signal: AbortSi
     try {
       return await ask()
     } catch (error) {
-      if (!isHoldfastError(error, 'STORE_UNAVAILABLE', 'DEADLINE_EXCEEDED')) throw error
+      if (!isWaitedOut(error)) throw error
       log.warn({ error: error.message, failures }, 'joining again')
       await sleep(backoffMs(joinRetry, failures), undefined, { signal })
     }
   }
+}
+
+/** A server or hub that is away, as opposed to one that refuses. */
+function isWaitedOut(error: unknown): error is HoldfastError {
+  return isTransient(error) && !isHoldfastError(error, 'STORE_UNKNOWN', 'LIBRARY_NEWER', 'RECORD_DAMAGED')
 }
 
 function timeout(ms: number): Promise<void> {

@@ -100,6 +100,8 @@ it('every code of the catalogue is raised somewhere', () => {
     .filter(({ path }) => path !== 'src/contract/errors.ts')
     .flatMap(({ text }) => [
       ...codesIn(text, /HoldfastError\(\s*'([A-Z_]+)'/g),
+      ...codesIn(text, /\bproblem\(\s*'([A-Z_]+)'/g),
+      ...codesIn(text, /\[\s*'([A-Z_]+)', '/g),
       ...codesIn(text, /\bfailure\(\s*'([A-Z_]+)'/g),
     ])
   const raised = new Set([...inLua, ...inSource])

@@ -60,6 +60,19 @@ function addPrincipals(app: App, { hub, identities }: RouteParts): void {
     },
     async () => ({ principals: await hub.principals() }),
   )
+  app.get(
+    '/v1/principals/:name',
+    {
+      config: { access: access.operators },
+      schema: {
+        summary: 'One principal',
+        tags: ['administration'],
+        params: principalParams,
+        response: replies({ 200: principalReply }),
+      },
+    },
+    async (request) => ({ principal: await hub.principal(request.params.name) }),
+  )
   app.post(
     '/v1/principals',
     {

@@ -1,5 +1,6 @@
-import { fenceReplySchema, hostViewSchema } from '../../contract/views.js'
+import { fenceReplySchema, type HostView, hostViewSchema } from '../../contract/views.js'
 import { actBody, countsReply, hostParams, hostsReply, pageQuery, pendingReply } from '../../contract/wire.js'
+import type { Hub } from '../../hub/open-hub.js'
 import { access, requireHost } from '../access.js'
 import { problem } from '../problem.js'
 import { type App, type RouteParts, replies } from './parts.js'
@@ -25,6 +26,23 @@ function addReads(app: App, { hub }: RouteParts): void {
     async (request) => {
       const { entries, cursor } = await hub.hostPage(request.query)
       return { hosts: [...entries], cursor }
+    },
+  )
+  app.get(
+    '/v1/hosts/:host',
+    {
+      config: { access: access.hosts },
+      schema: {
+        summary: 'A host with its nodes and what waits for it',
+        tags: ['hosts'],
+        params: hostParams,
+        response: replies({ 200: hostViewSchema }),
+      },
+    },
+    async (request) => {
+      const { host } = request.params
+      requireHost(request.caller, host)
+      return await hostOrNone(hub, host)
     },
   )
   app.get(
@@ -90,9 +108,14 @@ function addActs(app: App, { hub }: RouteParts): void {
     async (request) => {
       const { host } = request.params
       await hub.retire(host, { reason: request.body.reason, actor: request.caller.name })
-      const view = await hub.host(host)
-      if (view === undefined) throw problem('HOST_NOT_FOUND', `no host ${host}`)
-      return view
+      return await hostOrNone(hub, host)
     },
   )
+}
+
+/** @throws HOST_NOT_FOUND */
+async function hostOrNone(hub: Hub, host: string): Promise<HostView> {
+  const view = await hub.host(host)
+  if (view === undefined) throw problem('HOST_NOT_FOUND', `no host ${host} was ever seen`)
+  return view
 }

@@ -1,0 +1,17 @@
+/** A hub over HTTP, from the other side: for producers and operators. */
+
+export { type ErrorCode, HoldfastError, isHoldfastError } from '../contract/errors.js'
+export type {
+  Accepted,
+  ActOptions,
+  BulkFilter,
+  BulkOptions,
+  FenceOptions,
+  HubCalls,
+} from '../contract/hub.js'
+export type { MessageInput, Recipient } from '../contract/message.js'
+export type { DeliveryView, MessageView } from '../contract/views.js'
+export type { HubAddress } from './calls.js'
+export type { EventsOptions, HubEvent } from './events.js'
+export type { ExchangerTls } from './exchange.js'
+export { type Client, type ClientOptions, openClient } from './open-client.js'

@@ -1,0 +1,333 @@
+import type { z } from 'zod'
+import { HoldfastError, isHoldfastError } from '../contract/errors.js'
+import type {
+  Accepted,
+  ActOptions,
+  FenceOptions,
+  HubCalls,
+  OperatorAct,
+  Page,
+  PageOptions,
+} from '../contract/hub.js'
+import { type MessageInput, prepareMessage } from '../contract/message.js'
+import {
+  bulkReplySchema,
+  deliveryViewSchema,
+  fenceReplySchema,
+  hostViewSchema,
+  liftReplySchema,
+  messageViewSchema,
+  operatorReplySchema,
+  whyReplySchema,
+} from '../contract/views.js'
+import {
+  acceptedReply,
+  countsReply,
+  deliveriesReply,
+  fencesReply,
+  heldReply,
+  hostsReply,
+  longestWaitMs,
+  pendingReply,
+  principalReply,
+  principalsReply,
+  settingsReply,
+  unknownReply,
+} from '../contract/wire.js'
+import { type Answer, type Calls, type HubAddress, openCalls } from './calls.js'
+import { type EventsOptions, type HubEvent, readEvents } from './events.js'
+
+export interface ClientOptions extends HubAddress {
+  /** Milliseconds in which a call must be answered; 10,000 when absent. */
+  readonly deadlineMs?: number | undefined
+  /** Who acts, where the hub has no principals yet (on loopback); else the principal is. */
+  readonly actor?: string | undefined
+}
+
+/** A hub over HTTP: the calls of {@link HubCalls}, and its log as it grows. */
+export interface Client extends HubCalls {
+  /**
+   * The hub's log from now on, or after an event: connects again by itself, without loss while the log
+   * reaches back; where it does not, an event `gap` says so. Ends when the signal is aborted.
+   */
+  events(options?: EventsOptions): AsyncGenerator<HubEvent, void, undefined>
+}
+
+/**
+ * Opens a client of a hub over HTTP (contract section 10). Nothing is connected before the first call. Reads
+ * and accepts are repeated by themselves within the deadline; an operator's act is made once.
+ * @throws INVALID_ARGUMENT for a URL, token or TLS material that cannot be used
+ */
+export function openClient(options: ClientOptions): Client {
+  const calls = openCalls(options)
+  const acting = options.actor === undefined ? {} : { 'holdfast-actor': encodeURIComponent(options.actor) }
+  const closing = new AbortController()
+  return {
+    ...messageCalls(calls),
+    ...listCalls(calls),
+    ...operatorCalls(calls, acting),
+    ...administrationCalls(calls, acting),
+    events: (given = {}) => readEvents(calls, given, closing.signal),
+    close: async () => {
+      closing.abort()
+      calls.close()
+    },
+  }
+}
+
+/** A part of a path. */
+export function part(text: string): string {
+  return encodeURIComponent(text)
+}
+
+function query(members: Readonly<Record<string, string | number | undefined>>): string {
+  const given = Object.entries(members).filter(([, value]) => value !== undefined)
+  const text = given.map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`).join('&')
+  return text === '' ? '' : `?${text}`
+}
+
+type MessageCalls = Pick<HubCalls, 'accept' | 'resend' | 'message' | 'waitFor'>
+
+function messageCalls(calls: Calls): MessageCalls {
+  const read = async (id: string, waitMs = 0, signal?: AbortSignal) => {
+    const path = `/v1/messages/${part(id)}${query({ waitMs: waitMs === 0 ? undefined : Math.ceil(waitMs) })}`
+    const given = signal === undefined ? {} : { signal }
+    const deadline = waitMs === 0 ? {} : { deadlineMs: waitMs + 10_000 }
+    return (await calls.repeat({ method: 'GET', path, reply: messageViewSchema, ...deadline, ...given }))
+      .value
+  }
+  return {
+    accept: async (message) => {
+      const headers = keyHeader(message.key)
+      const body = messageBodyOf(message)
+      return acceptedOf(
+        await calls.repeat({ method: 'POST', path: '/v1/messages', headers, body, reply: acceptedReply }),
+      )
+    },
+    resend: async (id, { key, to }) => {
+      const path = `/v1/messages/${part(id)}/resend`
+      const headers = keyHeader(key)
+      const body = to === undefined ? {} : { to }
+      return acceptedOf(await calls.repeat({ method: 'POST', path, headers, body, reply: acceptedReply }))
+    },
+    message: (id) => read(id),
+    waitFor: async (id, timeoutMs, signal) => {
+      const deadlineAt = performance.now() + timeoutMs
+      for (;;) {
+        const leftMs = deadlineAt - performance.now()
+        const view = await read(id, Math.min(Math.max(leftMs, 0), longestWaitMs / 2), signal)
+        if (view.settledAt !== undefined || performance.now() >= deadlineAt || signal?.aborted) return view
+      }
+    },
+  }
+}
+
+/** HTTP takes blanks off the ends of a header: such a key would become another one. @throws INVALID_ARGUMENT */
+function keyHeader(key: string): Readonly<Record<string, string>> {
+  if (key.trim() === key) return { 'idempotency-key': key }
+  throw new HoldfastError('INVALID_ARGUMENT', 'over HTTP a key has no blank at its ends', {
+    next: 'choose another key',
+  })
+}
+
+/** Bytes travel as base64: they arrive as they are. @throws INVALID_ARGUMENT */
+function messageBodyOf(message: MessageInput): object {
+  const { payload, contentType, parent, deliverBy, executeBy } = prepareMessage(message)
+  return {
+    conversation: message.conversation,
+    sender: message.sender,
+    to: message.to,
+    payloadBase64: payload.toString('base64'),
+    ...(contentType === '' ? {} : { contentType }),
+    ...(parent === '' ? {} : { parent }),
+    ...(deliverBy === '' ? {} : { deliverBy: Number(deliverBy) }),
+    ...(executeBy === '' ? {} : { executeBy: Number(executeBy) }),
+  }
+}
+
+function acceptedOf({ value, headers }: Answer<z.output<typeof acceptedReply>>): Accepted {
+  return { ...value, replayed: headers['idempotency-replayed'] === 'true' }
+}
+
+type ListCalls = Pick<
+  HubCalls,
+  | 'delivery'
+  | 'deliveries'
+  | 'why'
+  | 'pending'
+  | 'pendingPage'
+  | 'held'
+  | 'heldPage'
+  | 'unknown'
+  | 'unknownPage'
+  | 'hosts'
+  | 'hostPage'
+  | 'host'
+  | 'counts'
+  | 'fences'
+>
+
+function listCalls(calls: Calls): ListCalls {
+  const get = async <Schema extends z.ZodType>(path: string, reply: Schema): Promise<z.output<Schema>> =>
+    (await calls.repeat({ method: 'GET', path, reply })).value
+  const paged = (page: PageOptions = {}) => query({ cursor: page.cursor, limit: page.limit })
+
+  const heldPage: HubCalls['heldPage'] = async (page) => {
+    const { held: entries, cursor } = await get(`/v1/held${paged(page)}`, heldReply)
+    return { entries, cursor }
+  }
+  const unknownPage: HubCalls['unknownPage'] = async (page) => {
+    const { unknown: entries, cursor } = await get(`/v1/unknown${paged(page)}`, unknownReply)
+    return { entries, cursor }
+  }
+  const hostPage: HubCalls['hostPage'] = async (page) => {
+    const { hosts: entries, cursor } = await get(`/v1/hosts${paged(page)}`, hostsReply)
+    return { entries, cursor }
+  }
+  const pendingPage: HubCalls['pendingPage'] = async (host, page) => {
+    const path = `/v1/hosts/${part(host)}/pending${paged(page)}`
+    const { pending: entries, cursor } = await get(path, pendingReply)
+    return { entries, cursor }
+  }
+  const hosts = () => allOf(hostPage)
+  return {
+    delivery: (id) => get(`/v1/deliveries/${part(id)}`, deliveryViewSchema),
+    deliveries: ({ host, state, cursor, limit } = {}) =>
+      get(`/v1/deliveries${query({ host, state, cursor, limit })}`, deliveriesReply),
+    why: (id) => get(`/v1/deliveries/${part(id)}/why`, whyReplySchema),
+    pending: async (host) => {
+      const names = host === undefined ? (await hosts()).map((each) => each.host) : [host]
+      const lists = []
+      for (const name of names) lists.push(await allOf((page) => pendingPage(name, page)))
+      return lists.flat()
+    },
+    pendingPage,
+    held: () => allOf(heldPage),
+    heldPage,
+    unknown: () => allOf(unknownPage),
+    unknownPage,
+    hosts,
+    hostPage,
+    host: async (name) => {
+      try {
+        return await get(`/v1/hosts/${part(name)}`, hostViewSchema)
+      } catch (error) {
+        if (isHoldfastError(error, 'HOST_NOT_FOUND')) return undefined
+        throw error
+      }
+    },
+    counts: async () => (await get('/v1/counts', countsReply)).counts,
+    fences: async () => (await get('/v1/fences', fencesReply)).fences,
+  }
+}
+
+async function allOf<Entry>(page: (options: PageOptions) => Promise<Page<Entry>>): Promise<Entry[]> {
+  const found: Entry[] = []
+  for (let cursor: string | undefined; ; ) {
+    const { entries, cursor: next } = await page({ cursor, limit: 1000 })
+    found.push(...entries)
+    if (next === undefined) return found
+    cursor = next
+  }
+}
+
+type OperatorCalls = Pick<
+  HubCalls,
+  | 'pause'
+  | 'hold'
+  | 'block'
+  | 'lift'
+  | 'drain'
+  | 'retire'
+  | 'release'
+  | 'reject'
+  | 'holdDelivery'
+  | 'cancel'
+  | 'actOnMany'
+>
+
+function operatorCalls(calls: Calls, headers: Readonly<Record<string, string>>): OperatorCalls {
+  const post = async <Schema extends z.ZodType>(path: string, body: object, reply: Schema) =>
+    (await calls.call({ method: 'POST', path, body, headers, reply })).value
+  const fencePath = (kind: string, scope: string) => `/v1/fences/${part(kind)}/${part(scope)}`
+  const setFence =
+    (kind: string) =>
+    async (scope: string, { reason, until }: FenceOptions) => {
+      const body = { reason, ...(until === undefined ? {} : { until: Number(until) }) }
+      return (
+        await calls.call({
+          method: 'PUT',
+          path: fencePath(kind, scope),
+          body,
+          headers,
+          reply: fenceReplySchema,
+        })
+      ).value
+    }
+  const act =
+    (verb: OperatorAct) =>
+    (id: string, { reason }: ActOptions) =>
+      post(`/v1/deliveries/${part(id)}/${verb}`, { reason }, operatorReplySchema)
+  return {
+    pause: setFence('pause'),
+    hold: setFence('hold'),
+    block: setFence('block'),
+    lift: async (kind, scope) =>
+      (await calls.call({ method: 'DELETE', path: fencePath(kind, scope), headers, reply: liftReplySchema }))
+        .value,
+    drain: (host) => post(`/v1/hosts/${part(host)}/drain`, {}, fenceReplySchema),
+    retire: async (host, { reason }) => {
+      await post(`/v1/hosts/${part(host)}/retire`, { reason }, hostViewSchema)
+    },
+    release: act('release'),
+    reject: act('reject'),
+    holdDelivery: act('hold'),
+    cancel: act('cancel'),
+    actOnMany: (verb, filter, { reason, dryRun, cursor, limit }) =>
+      post(`/v1/deliveries/${verb}`, { filter, reason, dryRun, cursor, limit }, bulkReplySchema),
+  }
+}
+
+type AdministrationCalls = Pick<
+  HubCalls,
+  'configuration' | 'configure' | 'principals' | 'principal' | 'addPrincipal' | 'revokePrincipal'
+>
+
+function administrationCalls(calls: Calls, headers: Readonly<Record<string, string>>): AdministrationCalls {
+  const principals = async () =>
+    (await calls.repeat({ method: 'GET', path: '/v1/principals', headers, reply: principalsReply })).value
+      .principals
+  return {
+    configuration: async () =>
+      (await calls.repeat({ method: 'GET', path: '/v1/config', headers, reply: settingsReply })).value
+        .settings,
+    configure: async (changes) => {
+      const body = Object.fromEntries(Object.entries(changes).map(([name, value]) => [name, numberOf(value)]))
+      await calls.call({ method: 'PUT', path: '/v1/config', headers, body, reply: settingsReply })
+    },
+    principals,
+    principal: async (name) => {
+      const path = `/v1/principals/${part(name)}`
+      return (await calls.repeat({ method: 'GET', path, headers, reply: principalReply })).value.principal
+    },
+    addPrincipal: async (principal) =>
+      (
+        await calls.call({
+          method: 'POST',
+          path: '/v1/principals',
+          headers,
+          body: principal,
+          reply: principalReply,
+        })
+      ).value,
+    revokePrincipal: async (name, { reason }) => {
+      const path = `/v1/principals/${part(name)}/revoke`
+      await calls.call({ method: 'POST', path, headers, body: { reason }, reply: principalReply })
+    },
+  }
+}
+
+/** Text that is no number goes as it is: the hub says what is wrong with it. */
+function numberOf(value: number | string): number | string {
+  return typeof value === 'string' && /^\d{1,15}$/.test(value) ? Number(value) : value
+}

@@ -1,0 +1,227 @@
+import { z } from 'zod'
+import { type Calls, type HubAddress, openCalls } from '../../client/calls.js'
+import { ExchangeFailure } from '../../client/exchange.js'
+import { part } from '../../client/open-client.js'
+import { isErrorCode, isHoldfastError } from '../../contract/errors.js'
+import type {
+  ClaimedDelivery,
+  ClaimReply,
+  NodeIdentity,
+  ReportItem,
+  StepResult,
+} from '../../contract/steps.js'
+import {
+  type claimedSchema,
+  claimReply,
+  heartbeatReply,
+  joinReply,
+  stepReply,
+  type stepResult,
+} from '../../contract/wire.js'
+import type { NodeTransport, SendOptions } from '../transport.js'
+
+/** A hub answers a waiting claim by then, so that whatever stands between sees traffic. */
+const longestPollMs = 25_000
+const answerMs = 10_000
+
+/**
+ * The transport of nodes outside the trust boundary: everything goes through a hub, under a principal that is
+ * bound to the node's host. @throws INVALID_ARGUMENT
+ */
+export function openHttpTransport(address: HubAddress): NodeTransport {
+  const calls = openCalls(address)
+  const steps = stepsOver(calls)
+  return {
+    ...membershipOver(calls),
+    ...steps,
+    claim: async (who, request, count, { waitMs, signal, onSent }) => {
+      const pollMs = Math.min(waitMs, longestPollMs)
+      const { node, incarnation } = who
+      const body = { node, incarnation, request, count, waitMs: Math.round(pollMs), payloads: 'base64' }
+      try {
+        const { value } = await calls.call({
+          method: 'POST',
+          path: hostPath(who, 'claim'),
+          body,
+          reply: claimReply,
+          deadlineMs: pollMs + answerMs,
+          signal,
+          onSent,
+        })
+        return claimReplyOf(value)
+      } catch (error) {
+        // Whatever the hub claimed meanwhile is free again once this node leaves.
+        if (signal.aborted && isAbort(error)) return nothing
+        throw error
+      }
+    },
+    close: async () => calls.close(),
+  }
+}
+
+function hostPath(who: NodeIdentity, verb: string): string {
+  return `/v1/hosts/${part(who.host)}/${verb}`
+}
+
+function isAbort(error: unknown): boolean {
+  return isHoldfastError(error) && error.cause instanceof ExchangeFailure && error.cause.kind === 'aborted'
+}
+
+const nothing: ClaimReply = {
+  logId: '0-0',
+  nowMs: 0,
+  more: false,
+  streamId: '0-0',
+  bellId: '0-0',
+  ghosts: [],
+  missing: [],
+  deliveries: [],
+}
+
+function membershipOver(calls: Calls): Pick<NodeTransport, 'join' | 'heartbeat' | 'leave'> {
+  const nodePath = (who: NodeIdentity) => hostPath(who, `nodes/${part(who.node)}`)
+  return {
+    join: async (who, instance, scopes, lastLogId) => {
+      const body = { incarnation: who.incarnation, instance, scopes, lastLogId }
+      const { value } = await calls.call({ method: 'POST', path: nodePath(who), body, reply: joinReply })
+      const { now, logId, config, storeId, generation, badSettings } = value
+      return { nowMs: now, logId, storeId, generation, badSettings, ...config }
+    },
+    heartbeat: async (who, { lastLogId, progressAgeMs, blocking, mirror }) => {
+      const body = {
+        incarnation: who.incarnation,
+        lastLogId,
+        progress: Math.max(0, progressAgeMs),
+        blocking,
+        ...(mirror === undefined ? {} : { mirror }),
+      }
+      const { value } = await calls.call({ method: 'PUT', path: nodePath(who), body, reply: heartbeatReply })
+      const { now, ...rest } = value
+      return { nowMs: now, ...rest }
+    },
+    leave: async (who) => {
+      const path = `${nodePath(who)}?incarnation=${who.incarnation}`
+      await calls.call({ method: 'DELETE', path, reply: z.undefined() })
+    },
+  }
+}
+
+function stepsOver(calls: Calls): Pick<NodeTransport, 'mirror' | 'ack' | 'refuse' | 'begin' | 'report'> {
+  async function step(
+    who: NodeIdentity,
+    verb: string,
+    items: readonly unknown[],
+    options: SendOptions = {},
+  ): Promise<readonly StepResult[]> {
+    const { node, incarnation } = who
+    const body = { node, incarnation, items }
+    const path = hostPath(who, verb)
+    const { value } = await calls.call({
+      method: 'POST',
+      path,
+      body,
+      reply: stepReply,
+      onSent: options.onSent,
+    })
+    return value.results.map(stepResultOf)
+  }
+  const idAndEpoch = ({ id, epoch }: { id: string; epoch: number }) => ({ id, epoch })
+  return {
+    mirror: (who, items, options) => step(who, 'mirror', items.map(idAndEpoch), options),
+    ack: (who, items, options) => step(who, 'ack', items.map(idAndEpoch), options),
+    refuse: (who, items) =>
+      step(
+        who,
+        'refuse',
+        items.map(({ verdict, reason, ...item }) => ({ ...idAndEpoch(item), verdict, reason })),
+      ),
+    begin: (who, items, options) =>
+      step(
+        who,
+        'begin',
+        items.map(({ grant, ...item }) => ({ ...idAndEpoch(item), grant })),
+        options,
+      ),
+    report: async (who, items, { onSent }) => {
+      const { host, node, incarnation } = who
+      const head = JSON.stringify({ host, node, incarnation }).slice(0, -1)
+      const body = `${head},"reports":[${items.map(reportText).join(',')}]}`
+      const { value } = await calls.call({
+        method: 'POST',
+        path: '/delivery-report',
+        body,
+        reply: stepReply,
+        onSent,
+      })
+      return value.results.map(stepResultOf)
+    },
+  }
+}
+
+/** A report as JSON text: the outcome's own JSON stands in it byte for byte. */
+function reportText({ id, grant, key, outcome }: ReportItem): string {
+  const named = id.includes('/') ? { attempt: id } : { delivery: id }
+  const head = JSON.stringify({ ...named, grant, key }).slice(0, -1)
+  return `${head},"outcome":${outcomeText(outcome)}}`
+}
+
+function outcomeText(outcome: ReportItem['outcome']): string {
+  if (outcome.kind === 'result') return `{"kind":"result","result":${jsonText(outcome.result)}}`
+  const { kind, errorCode, errorJson } = outcome
+  const head = JSON.stringify({ kind, errorCode })
+  return errorJson === undefined ? head : `${head.slice(0, -1)},"errorJson":${jsonText(errorJson)}}`
+}
+
+/** Text that is no JSON travels as a string: an outcome is never lost for its form. */
+function jsonText(text: string): string {
+  try {
+    JSON.parse(text)
+    return text
+  } catch {
+    return JSON.stringify(text)
+  }
+}
+
+function claimReplyOf(reply: z.output<typeof claimReply>): ClaimReply {
+  const { now, deliveries, ...rest } = reply
+  return { ...nothing, ...rest, nowMs: now, deliveries: deliveries.map(claimedOf) }
+}
+
+function claimedOf(claimed: z.output<typeof claimedSchema>): ClaimedDelivery {
+  const { takeover: _, message, session, ...delivery } = claimed
+  const { payload: __, payloadBase64 = '', parent, contentType, ...header } = message
+  return {
+    ...delivery,
+    ...(session === undefined ? {} : { session }),
+    message: {
+      ...header,
+      ...(parent === undefined ? {} : { parent }),
+      ...(contentType === undefined ? {} : { contentType }),
+    },
+    payload: Buffer.from(payloadBase64, 'base64'),
+  }
+}
+
+function stepResultOf(result: z.output<typeof stepResult>): StepResult {
+  const { id, ok, epoch, state, attempt, outcome, replay, code = '', owner, detail } = result
+  if (ok && epoch !== undefined && state !== undefined) {
+    return {
+      id,
+      ok,
+      epoch,
+      state,
+      ...(attempt === undefined ? {} : { attempt: Number(attempt.slice(attempt.lastIndexOf('/') + 1)) }),
+      ...(outcome === undefined ? {} : { outcome }),
+      ...(replay === undefined ? {} : { replayed: replay }),
+    }
+  }
+  return {
+    id,
+    ok: false,
+    code: isErrorCode(code) ? code : 'INTERNAL',
+    ...(epoch === undefined ? {} : { epoch }),
+    ...(state === undefined ? {} : { state }),
+    ...(owner === undefined ? {} : { owner }),
+    ...(detail === undefined ? {} : { detail }),
+  }
+}
