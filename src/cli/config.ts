@@ -91,29 +91,36 @@ export function readSettings(
     if (source === 'none' || source === 'file') return file.members[member]
     const checked = members[member].safeParse(source === 'flag' ? flags[member] : env[variables[member]])
     if (checked.success) return checked.data
-    const name = source === 'flag' ? flagOf(member) : variables[member]
-    for (const issue of checked.error.issues) problems.push(`${name}: ${issue.message}`)
+    for (const issue of checked.error.issues) problems.push(`${nameOf(member, source)}: ${issue.message}`)
     return undefined
   }
 
   /** Of the two ways to the record the one that was named with more weight. */
   function placeOf(): Pick<Settings, 'redis' | 'http'> {
     const [redis, url] = [pick('redis'), pick('url')]
-    const [byRedis, byUrl] = [sources.indexOf(sourceOf('redis')), sources.indexOf(sourceOf('url'))]
-    if (byRedis === byUrl && sourceOf('url') !== 'none') {
-      problems.push('--redis and --url: give one of them')
+    const [byRedis, byUrl] = [sourceOf('redis'), sourceOf('url')]
+    if (byRedis === byUrl && byUrl !== 'none') {
+      problems.push(`${nameOf('redis', byRedis)} and ${nameOf('url', byUrl)}: give one of them`)
     }
-    if (byRedis < byUrl) return redis === undefined ? {} : { redis }
+    const onRecord = sources.indexOf(byRedis) < sources.indexOf(byUrl)
+    if (onRecord || byUrl === 'none') refuseCredentials()
+    if (onRecord) return redis === undefined ? {} : { redis }
     return url === undefined ? {} : { http: httpOf(url) }
   }
 
+  /** A flag that says who speaks to a hub, where none is spoken to: the hub was meant, not the record. */
+  function refuseCredentials(): void {
+    for (const member of credentials.filter((each) => sourceOf(each) === 'flag')) {
+      problems.push(`${flagOf(member)}: belongs to --url, which is not given`)
+    }
+  }
+
   function httpOf(url: string): HttpSettings {
-    const [token, ca, clientCert, clientKey] = [
-      pick('token'),
-      pick('ca'),
-      pick('clientCert'),
-      pick('clientKey'),
-    ]
+    // What the file holds for its own hub is not shown to another one.
+    const elsewhere = file.members.url !== undefined && file.members.url !== url
+    const [token, ca, clientCert, clientKey] = credentials.map((member) =>
+      elsewhere && sourceOf(member) === 'file' ? undefined : pick(member),
+    )
     if ((clientCert === undefined) !== (clientKey === undefined)) {
       problems.push('--client-cert and --client-key belong together')
     }
@@ -138,6 +145,15 @@ export function readSettings(
 /** Where a setting was given, the weightier first. */
 const sources = ['flag', 'variable', 'file', 'none'] as const
 type Source = (typeof sources)[number]
+
+/** What belongs to a URL. */
+const credentials = ['token', 'ca', 'clientCert', 'clientKey'] as const
+
+/** A setting as its source names it. */
+function nameOf(member: Member, source: Source): string {
+  if (source === 'flag') return flagOf(member)
+  return source === 'variable' ? variables[member] : `${configFile}: ${member}`
+}
 
 function flagOf(member: Member): string {
   return `--${member.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`

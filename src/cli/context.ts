@@ -1,8 +1,10 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import type { HubAddress } from '../client/calls.js'
+import { z } from 'zod'
+import { type HubAddress, openCalls } from '../client/calls.js'
+import { ExchangeFailure } from '../client/exchange.js'
 import { openClient } from '../client/open-client.js'
-import { HoldfastError } from '../contract/errors.js'
+import { HoldfastError, isHoldfastError } from '../contract/errors.js'
 import type { HubCalls } from '../contract/hub.js'
 import { openHub } from '../hub/open-hub.js'
 import { type EmbeddedServer, startEmbedded } from '../record/embedded.js'
@@ -36,7 +38,10 @@ export async function withRecord<Answer>(
   options: PlaceOptions = {},
 ): Promise<Answer> {
   if (settings.http !== undefined) {
-    throw usageError(['--url: this works on the record itself'], 'name the server with --redis')
+    throw usageError(
+      ['--url: this works on the record itself'],
+      'name the server with --redis, or take --url (HOLDFAST_URL) away for the one in the data folder',
+    )
   }
   if (settings.redis !== undefined) return use({ redis: settings.redis })
   if (options.create !== true) requireDataFolder(settings)
@@ -56,10 +61,32 @@ export async function withHub<Answer>(
   use: (hub: HubCalls) => Promise<Answer>,
 ): Promise<Answer> {
   const { http, actor } = settings
-  if (http !== undefined) return using(openClient({ ...addressOf(http), actor }), use)
+  if (http !== undefined) {
+    const address = addressOf(http)
+    await requireReachable(address)
+    return using(openClient({ ...address, actor }), use)
+  }
   return withRecord(settings, async ({ redis }) => {
     return using(await openHub({ redis, hub: settings.hub, onRepairError: sayRepairError }), use)
   })
+}
+
+const reachMs = 5000
+
+/**
+ * A client goes on trying for its whole deadline; who sits before a command is told at once that nobody listens.
+ * @throws HUB_UNREACHABLE when there is no connection
+ */
+async function requireReachable(address: HubAddress): Promise<void> {
+  const calls = openCalls({ ...address, deadlineMs: reachMs })
+  try {
+    await calls.call({ method: 'GET', path: '/livez', reply: z.unknown() })
+  } catch (error) {
+    const unsent = isHoldfastError(error, 'HUB_UNREACHABLE') && error.cause instanceof ExchangeFailure
+    if (unsent) throw error
+  } finally {
+    calls.close()
+  }
 }
 
 async function using<Answer>(hub: HubCalls, use: (hub: HubCalls) => Promise<Answer>): Promise<Answer> {

@@ -1,9 +1,16 @@
 import { type Logger, pino } from 'pino'
 import { visible } from './output.js'
 
+/** Nothing logs these; should something ever, they do not come out. */
+const secrets = ['token', 'payload', 'authorization', 'password'].flatMap((name) => [
+  name,
+  `*.${name}`,
+  `*.*.${name}`,
+])
+
 /** Logs to stderr: JSON lines where a machine reads them, short lines on a terminal. */
 export function openLog(json: boolean): Logger {
-  const options = { level: process.env['HOLDFAST_LOG_LEVEL'] || 'info', base: null }
+  const options = { level: process.env['HOLDFAST_LOG_LEVEL'] || 'info', base: null, redact: secrets }
   if (json || process.stderr.isTTY !== true) return pino(options, pino.destination({ dest: 2, sync: true }))
   return pino(options, { write: (line: string) => process.stderr.write(`${shortLine(line)}\n`) })
 }

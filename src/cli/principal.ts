@@ -10,14 +10,35 @@ import { answer, fields, print, printTable, say } from './output.js'
 import { canonical } from './scopes.js'
 import { isoTime } from './times.js'
 
-const addSchema = z.object({
-  role: z.enum(roles, { error: `must be ${roles.join(', ')}` }),
-  name: value.id.optional(),
-  host: value.host.optional(),
-  scope: z.array(value.text.min(1, 'names no folder')).optional(),
-  anySender: value.flag,
-  cert: value.readableFile.optional(),
-})
+const addSchema = z
+  .object({
+    role: z.enum(roles, { error: `must be one of ${roles.join(', ')}` }),
+    name: value.id.optional(),
+    host: value.host.optional(),
+    scope: z.array(value.text.min(1, 'names no folder')).optional(),
+    anySender: value.flag,
+    cert: value.readableFile.optional(),
+  })
+  .refine(({ role, host }) => role !== 'node' || host !== undefined, {
+    path: ['host'],
+    error: 'is required for a node',
+    when: () => true,
+  })
+  .refine(({ role, host }) => role === 'node' || host === undefined || !isRole(role), {
+    path: ['host'],
+    error: 'is for a node alone',
+    when: () => true,
+  })
+  .refine(({ role, scope }) => role === 'node' || scope === undefined || !isRole(role), {
+    path: ['scope'],
+    error: 'is for a node alone',
+    when: () => true,
+  })
+  .refine(({ role, anySender }) => role === 'producer' || anySender !== true || !isRole(role), {
+    path: ['anySender'],
+    error: 'is for a producer alone',
+    when: () => true,
+  })
 const revokeSchema = z.object({ name: value.id, reason: value.sentence })
 const head = ['name', 'role', 'host', 'scopes', 'by', 'added', 'revoked', 'reason']
 

@@ -4,7 +4,7 @@ import type { Command } from 'commander'
 import { z } from 'zod'
 import { HoldfastError, isHoldfastError } from '../contract/errors.js'
 import type { Accepted } from '../contract/hub.js'
-import type { MessageInput } from '../contract/message.js'
+import type { OutgoingMessage } from '../contract/message.js'
 import type { MessageView } from '../contract/views.js'
 import { osUser } from './config.js'
 import { withHub } from './context.js'
@@ -54,7 +54,7 @@ export function addSend(program: Command): void {
     .description('hand a message to the hub; once this answers, nothing of it can be lost')
     .argument('[text]', 'the payload as text, where --payload does not name it')
     .option('--conversation <id>', 'what it belongs to')
-    .option('--sender <id>', 'who it is from (the OS user)')
+    .option('--sender <id>', 'who it is from (the OS user; through --url the principal)')
     .addOption(repeatable('--to <recipient>', 'host:<host> or session:<session>'))
     .option('--key <key>', 'idempotency key: a repeat with the same key is the same message (a random one)')
     .option('--deliver-by <time>', 'until when it must be claimed: RFC 3339, Unix ms, or 5m from now')
@@ -66,7 +66,7 @@ export function addSend(program: Command): void {
     .option('--timeout <time>', 'how long to wait: 500ms, 30s, 5m (60s)')
     .action(
       action(schema, async (values, { settings, json }) => {
-        const message = await messageOf(values)
+        const message = await messageOf(values, settings.http === undefined ? osUser() : undefined)
         if (values.key === undefined && !json) sayKey(message.key)
         const waitMs = values.wait ? (values.timeout ?? defaultWaitMs) : undefined
         const { accepted, outcome } = await withHub(settings, async (hub) => {
@@ -116,12 +116,13 @@ function problemOfPayload(payload: string | undefined, text: string | undefined)
   return undefined
 }
 
-async function messageOf(values: SendValues): Promise<MessageInput & { key: string }> {
-  const { key = randomUUID(), sender = osUser(), payload, text = '', wait: _, timeout: __, ...rest } = values
+/** Over HTTP the principal is the sender, unless another is named. */
+async function messageOf(values: SendValues, ownName: string | undefined): Promise<OutgoingMessage> {
+  const { key = randomUUID(), sender = ownName, payload, text = '', wait: _, timeout: __, ...rest } = values
   return {
     ...rest,
     key,
-    sender,
+    ...(sender === undefined ? {} : { sender }),
     payload: payload === undefined ? Buffer.from(text) : await readPayload(payload),
   }
 }

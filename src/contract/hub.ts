@@ -1,4 +1,4 @@
-import type { MessageInput, Recipient } from './message.js'
+import type { OutgoingMessage, Recipient } from './message.js'
 import type { Role } from './principals.js'
 import type { DeliveryState } from './states.js'
 import type {
@@ -118,9 +118,10 @@ export interface HubCalls {
   /**
    * Accepts a message and makes its deliveries. Once this resolves nothing of it can be lost; when it throws
    * STORE_UNAVAILABLE or DEADLINE_EXCEEDED, repeat it with the same key.
+   * The sender is left out over HTTP alone: then it is the principal.
    * @throws INVALID_ARGUMENT, NO_ROUTE, PAYLOAD_TOO_LARGE, TOO_MANY_RECIPIENTS, IDEMPOTENCY_MISMATCH
    */
-  accept(message: MessageInput): Promise<Accepted>
+  accept(message: OutgoingMessage): Promise<Accepted>
   /** Accepts the message again under a new key, with a link to the first. @throws MESSAGE_NOT_FOUND */
   resend(messageId: string, options: { key: string; to?: readonly Recipient[] }): Promise<Accepted>
   /** @throws MESSAGE_NOT_FOUND */

@@ -37,6 +37,8 @@ export const messageSchema = z.strictObject({
   executeBy: timeSchema.optional(),
 })
 export type MessageInput = z.input<typeof messageSchema>
+/** A message as it is handed to a hub over HTTP, where the principal is the sender unless it names another. */
+export type OutgoingMessage = Omit<MessageInput, 'sender'> & { readonly sender?: string | undefined }
 
 /** A checked message, ready for the record. */
 export interface PreparedMessage {

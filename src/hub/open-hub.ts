@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type {
+  Accepted,
   ActOptions,
   BulkFilter,
   BulkOptions,
@@ -9,6 +10,7 @@ import type {
   PageOptions,
 } from '../contract/hub.js'
 import { messageId } from '../contract/ids.js'
+import type { MessageInput } from '../contract/message.js'
 import type { OnPoint } from '../contract/points.js'
 import type { OperatorReply, PendingEntry } from '../contract/views.js'
 import { type OnCall, openBlockingReader, openStore, type Store } from '../record/connections.js'
@@ -56,6 +58,8 @@ export interface HubOptions {
 /** A hub over its record (contract section 1). Stateless: any number of them may serve one record. */
 export interface Hub extends HubCalls {
   readonly name: string
+  /** As over HTTP, but nobody is the sender unless named. */
+  accept(message: MessageInput): Promise<Accepted>
   /** Completes the fan-outs that were cut. Runs by itself at the start. */
   repair(): Promise<Repaired>
 }

@@ -11,6 +11,7 @@ import { runWithLimit } from './limit.js'
 import type { NodeLog } from './log.js'
 import type { Mirror } from './mirror.js'
 import type { Reports } from './reports.js'
+import { inSpan } from './tracing.js'
 
 export interface AttemptsOptions {
   readonly host: string
@@ -124,7 +125,9 @@ export function createAttempts(options: AttemptsOptions): Attempts {
     return await runWithLimit(controller, options, {
       run: () =>
         timed(options.blocking, () =>
-          options.executor.run(attempt, { childStarted: (child) => mirror.recordChild(grant, child) }),
+          inSpan(attempt, () =>
+            options.executor.run(attempt, { childStarted: (child) => mirror.recordChild(grant, child) }),
+          ),
         ),
       ended: () => handlers.delete(controller),
       late: (outcome) => reportLate(work, grant, number, outcome),

@@ -1,3 +1,4 @@
+import { SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
 import { HoldfastError, isHoldfastError } from '../contract/errors.js'
 import { type LoadedLibrary, loadLibrary } from './library.js'
 import { type Argument, type Link, openLink, redactUrl } from './link.js'
@@ -104,6 +105,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
 
 async function observed(functionName: string, answer: Promise<unknown>, onCall: OnCall): Promise<unknown> {
   const startedAt = performance.now()
+  const span = trace.getTracer('holdfast').startSpan(functionName, { kind: SpanKind.CLIENT })
   let failure: string | undefined
   try {
     return await answer
@@ -111,6 +113,8 @@ async function observed(functionName: string, answer: Promise<unknown>, onCall: 
     failure = isHoldfastError(error) ? error.code : 'UNEXPECTED'
     throw error
   } finally {
+    if (failure !== undefined) span.setStatus({ code: SpanStatusCode.ERROR, message: failure })
+    span.end()
     onCall(functionName, performance.now() - startedAt, failure)
   }
 }

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import type { Store } from './connections.js'
 
 /** The version of the function library this package brings. Raised with every change that a server must learn. */
-export const libraryVersion = 1
+export const libraryVersion = 2
 
 const libraryName = 'holdfast'
 const ownLuaDir = fileURLToPath(new URL('../../lua', import.meta.url))

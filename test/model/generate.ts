@@ -167,6 +167,7 @@ export function callOf(world: World, plan: Plan): WorldCall | undefined {
         request: Math.max(1, oneIn(12, fourth) ? last - 1 : last + 1),
         count,
         looks: !oneIn(3, third),
+        openIfEmpty: oneIn(4, second),
       }
     }
     case 'mirror':

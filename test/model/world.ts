@@ -120,7 +120,9 @@ export async function openWorld(
         return { answer: { kind: 'done' } }
       case 'claim': {
         await letLooksFallDue(it.who.host, it.looks !== false)
-        const reply = await functions.claim(it.who, it.request, it.count)
+        const reply = await functions.claim(it.who, it.request, it.count, {
+          openIfEmpty: it.openIfEmpty,
+        })
         expect([reply.ghosts, reply.missing], 'nothing is missing').toEqual([[], []])
         const deliveries = reply.deliveries.map(({ id, epoch, state, how, attempts }) => {
           return { id, epoch, state, how, attempts }

@@ -28,6 +28,8 @@ export interface ModelClaimCall {
   readonly count: number
   /** False: lanes are not looked at this time. Work is bounded, and a fence taken away by hand rings no bell. */
   readonly looks?: boolean
+  /** An empty answer leaves the request unanswered. */
+  readonly openIfEmpty?: boolean
 }
 
 export type ClaimAnswer =
@@ -57,6 +59,7 @@ export function claim(hub: ModelHub, who: NodeIdentity, call: ModelClaimCall, wi
   if (call.looks !== false) serveParked(current)
   serveGonePeers(current)
   serveNew(current)
+  if (call.openIfEmpty === true && current.granted.length === 0) return { ok: true, deliveries: [] }
   node.request = call.request
   node.answer = current.granted.map(({ id, epoch, how }) => ({ id, epoch, how }))
   return { ok: true, deliveries: current.granted }

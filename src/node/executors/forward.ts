@@ -1,5 +1,4 @@
 import { isUtf8 } from 'node:buffer'
-import { createHash } from 'node:crypto'
 import {
   checkHeaders,
   ExchangeFailure,
@@ -12,6 +11,7 @@ import {
 import { HoldfastError } from '../../contract/errors.js'
 import type { Outcome } from '../../contract/outcomes.js'
 import type { Attempt, Executor } from '../executor.js'
+import { activeTraceparent, ownTraceparent } from '../tracing.js'
 import { wholeCharacters } from './command-output.js'
 
 /** Where {@link forwardExecutor} sends attempts, and its limits. */
@@ -25,7 +25,7 @@ export interface ForwardExecutorOptions {
   readonly timeoutMs?: number
   /** Largest JSON text of a result, in bytes (262144); the reply's body is cut to fit. */
   readonly maxResultBytes?: number
-  /** The W3C trace context to send; undefined, or no traceparent, for one of our own. */
+  /** The W3C trace context to send; the active span's when absent; undefined, or no traceparent, for one of our own. */
   readonly traceparent?: (attempt: Attempt) => string | undefined
 }
 
@@ -101,7 +101,7 @@ export function forwardExecutor(options: ForwardExecutorOptions): Executor {
     headers,
     timeoutMs,
     maxResultBytes,
-    traceparent: options.traceparent ?? (() => undefined),
+    traceparent: options.traceparent ?? activeTraceparent,
   }
   return { run: (attempt) => run(settings, attempt) }
 }
@@ -161,11 +161,7 @@ function traceparentOf(attempt: Attempt, settings: Settings): string {
     const given = settings.traceparent(attempt)
     if (given !== undefined && traceparentForm.test(given)) return given
   } catch {}
-  return `00-${digest(attempt.message.id).slice(0, 32)}-${digest(attempt.id).slice(0, 16)}-01`
-}
-
-function digest(text: string): string {
-  return createHash('sha256').update(text).digest('hex')
+  return ownTraceparent(attempt)
 }
 
 // The reply
