@@ -31,7 +31,7 @@ export function errorsPage(catalogue) {
 }
 
 /** In columns, as the formatter wants it. @param {readonly string[][]} rows */
-function table(rows) {
+export function table(rows) {
   const widths = rows[0]?.map((_, at) => Math.max(...rows.map((row) => row[at]?.length ?? 0))) ?? []
   const lines = rows.map((row) => row.map((text, at) => text.padEnd(widths[at] ?? 0)))
   lines.splice(
@@ -42,8 +42,8 @@ function table(rows) {
   return lines.map((line) => `| ${line.join(' | ')} |\n`).join('')
 }
 
-/** @param {string} text */
-function cell(text) {
+/** Text that breaks no row. @param {string} text */
+export function cell(text) {
   return text.replaceAll('|', '\\|').replaceAll('\n', ' ')
 }
 

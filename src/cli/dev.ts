@@ -24,12 +24,12 @@ const schema = z
   })
   .refine(({ host, exec, forward }) => host === undefined || (exec ?? forward) !== undefined, {
     path: ['exec'],
-    error: 'is required with --host',
+    error: 'or --forward is required with --host',
     when: () => true,
   })
   .refine(({ host, exec, forward }) => (exec ?? forward) === undefined || host !== undefined, {
     path: ['host'],
-    error: 'is required with --exec',
+    error: 'is required with --exec and --forward',
     when: () => true,
   })
   .refine(({ exec, forward }) => exec === undefined || forward === undefined, {

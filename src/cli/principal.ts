@@ -10,6 +10,18 @@ import { answer, fields, print, printTable, say } from './output.js'
 import { canonical } from './scopes.js'
 import { isoTime } from './times.js'
 
+/** A flag that one role alone may have; told beside whatever else is wrong. */
+function goesWith(only: Role, flag: 'host' | 'scope' | 'anySender') {
+  const fits = (given: { role: Role; host?: unknown; scope?: unknown; anySender?: unknown }) =>
+    given.role === only || !given[flag] || !roles.includes(given.role)
+  const problem: { path: string[]; error: string; when: () => boolean } = {
+    path: [flag],
+    error: `is for a ${only} alone`,
+    when: () => true,
+  }
+  return [fits, problem] as const
+}
+
 const addSchema = z
   .object({
     role: z.enum(roles, { error: `must be one of ${roles.join(', ')}` }),
@@ -24,23 +36,11 @@ const addSchema = z
     error: 'is required for a node',
     when: () => true,
   })
-  .refine(({ role, host }) => role === 'node' || host === undefined || !isRole(role), {
-    path: ['host'],
-    error: 'is for a node alone',
-    when: () => true,
-  })
-  .refine(({ role, scope }) => role === 'node' || scope === undefined || !isRole(role), {
-    path: ['scope'],
-    error: 'is for a node alone',
-    when: () => true,
-  })
-  .refine(({ role, anySender }) => role === 'producer' || anySender !== true || !isRole(role), {
-    path: ['anySender'],
-    error: 'is for a producer alone',
-    when: () => true,
-  })
+  .refine(...goesWith('node', 'host'))
+  .refine(...goesWith('node', 'scope'))
+  .refine(...goesWith('producer', 'anySender'))
 const revokeSchema = z.object({ name: value.id, reason: value.sentence })
-const head = ['name', 'role', 'host', 'scopes', 'by', 'added', 'revoked', 'reason']
+const head = ['name', 'role', 'host', 'scopes', 'credential', 'added', 'revoked', 'reason']
 
 /** `holdfast principal add|ls|revoke`. */
 export function addPrincipal(program: Command): void {
@@ -117,10 +117,10 @@ function addRevoke(principal: Command): void {
 }
 
 function rowOf(view: PrincipalView) {
-  const { name, role, host, scopes, credential, createdAt, revokedAt, revokedReason } = view
+  const { name, role, host, scopes, anySender, credential, createdAt, revokedAt, revokedReason } = view
   return [
     name,
-    role,
+    anySender ? `${role}, any sender` : role,
     host,
     scopes.join(' '),
     credential,

@@ -6,7 +6,7 @@ import { HoldfastError, isHoldfastError } from '../contract/errors.js'
 import type { Accepted } from '../contract/hub.js'
 import type { OutgoingMessage } from '../contract/message.js'
 import type { MessageView } from '../contract/views.js'
-import { osUser } from './config.js'
+import { osUser, type Settings } from './config.js'
 import { withHub } from './context.js'
 import { deliveryHead, deliveryRow } from './delivery.js'
 import { type ExitCode, exitCodes } from './failure.js'
@@ -66,7 +66,7 @@ export function addSend(program: Command): void {
     .option('--timeout <time>', 'how long to wait: 500ms, 30s, 5m (60s)')
     .action(
       action(schema, async (values, { settings, json }) => {
-        const message = await messageOf(values, settings.http === undefined ? osUser() : undefined)
+        const message = await messageOf(values, ownSender(settings))
         if (values.key === undefined && !json) sayKey(message.key)
         const waitMs = values.wait ? (values.timeout ?? defaultWaitMs) : undefined
         const { accepted, outcome } = await withHub(settings, async (hub) => {
@@ -116,6 +116,12 @@ function problemOfPayload(payload: string | undefined, text: string | undefined)
   return undefined
 }
 
+/** The OS user; where a principal speaks to a hub, the hub knows who that is. */
+function ownSender({ http }: Settings): string | undefined {
+  const speaks = http?.token !== undefined || http?.clientCert !== undefined
+  return speaks ? undefined : osUser()
+}
+
 /** Over HTTP the principal is the sender, unless another is named. */
 async function messageOf(values: SendValues, ownName: string | undefined): Promise<OutgoingMessage> {
   const { key = randomUUID(), sender = ownName, payload, text = '', wait: _, timeout: __, ...rest } = values
@@ -144,9 +150,20 @@ async function readPayload(source: string): Promise<Buffer<ArrayBuffer>> {
   return Buffer.concat(chunks)
 }
 
+/** The last answer of a call that was repeated: an earlier try may have been accepted. */
+const mayBeAccepted = [
+  'STORE_UNAVAILABLE',
+  'DEADLINE_EXCEEDED',
+  'HUB_UNREACHABLE',
+  'OVERLOADED',
+  'SHUTTING_DOWN',
+  'RATE_LIMITED',
+  'INTERNAL',
+] as const
+
 /** Where nobody knows whether it was accepted, only the key makes a retry the same message. */
 export function withKey(error: unknown, key: string): unknown {
-  if (!isHoldfastError(error, 'STORE_UNAVAILABLE', 'DEADLINE_EXCEEDED')) return error
+  if (!isHoldfastError(error, ...mayBeAccepted)) return error
   const text = error.message.slice(error.code.length + 1)
   const next = `repeat the same send with --key ${key}: it cannot be accepted twice`
   return new HoldfastError(error.code, text, { cause: error, next })

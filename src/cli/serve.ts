@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs'
+import { createSecureContext } from 'node:tls'
 import type { Command } from 'commander'
-import type { Logger } from 'pino'
 import { z } from 'zod'
 import { isHoldfastError } from '../contract/errors.js'
 import { defaultLimits } from '../http/limits.js'
 import { type Listen, parseListen } from '../http/listen.js'
-import { type HubServer, type ServerOptions, startServer } from '../http/server.js'
-import type { Settings } from './config.js'
+import type { HubServer, ServerOptions } from '../http/server.js'
 import { type Place, withRecord } from './context.js'
+import { usageError } from './failure.js'
 import { action, value } from './flags.js'
 import { openLog } from './log.js'
 import { type SignalWatch, watchSignals } from './signals.js'
@@ -39,33 +39,48 @@ export function addServe(program: Command): void {
     .option('--rate <n>', `requests a second of one principal (${defaultLimits.ratePerSecond}); 0: no limit`)
     .action(
       action(schema, async (values, { settings, json }) => {
+        const tls = tlsOf(values)
         const log = openLog(json)
         const signals = watchSignals()
         const options = { handlesSignals: true, log: (line: string) => log.info({}, line) }
-        const run = ({ redis }: Place) => serve(redis, settings, values, log, signals)
+        const run = ({ redis }: Place) => serve({ redis, hub: settings.hub, tls, log }, values, signals)
         await withRecord(settings, run, options).finally(signals.dispose)
       }),
     )
 }
 
+/** The files, read and tried before anything is started. */
+function tlsOf({ tlsCert, tlsKey }: ServeValues): ServerOptions['tls'] {
+  if (tlsCert === undefined || tlsKey === undefined) return undefined
+  const tls = { certificate: readFileSync(tlsCert, 'utf8'), key: readFileSync(tlsKey, 'utf8') }
+  try {
+    createSecureContext({ cert: tls.certificate, key: tls.key })
+    return tls
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error)
+    throw usageError([`--tls-cert and --tls-key: no certificate with its key (${why})`])
+  }
+}
+
 async function serve(
-  redis: string,
-  settings: Settings,
+  options: Omit<ServerOptions, 'listen' | 'limits'>,
   values: ServeValues,
-  log: Logger,
   signals: SignalWatch,
 ): Promise<void> {
-  const { listen, tlsCert, tlsKey, rate } = values
-  const tls =
-    tlsCert === undefined || tlsKey === undefined
-      ? undefined
-      : { certificate: readFileSync(tlsCert, 'utf8'), key: readFileSync(tlsKey, 'utf8') }
+  const { log } = options
+  const { listen, rate } = values
   const limits = rate === undefined ? undefined : { ratePerSecond: rate }
-  const server = await startServer({ redis, hub: settings.hub, listen, tls, log, limits })
-  log.info({ url: server.url, hub: settings.hub }, 'serving')
+  const server = await startServer({ ...options, listen, limits })
+  log.info({ url: server.url, hub: options.hub }, 'serving')
   await signals.first
   log.info({}, 'shutting down; a second signal ends at once')
   await server.close()
+}
+
+/** Loads the server for those who serve alone: it is most of what a command would have to load. */
+async function startServer(options: ServerOptions): Promise<HubServer> {
+  const http = await import('../http/server.js')
+  return http.startServer(options)
 }
 
 /** Serves where it is asked to or, for want of that, on any free port of loopback. */

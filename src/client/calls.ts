@@ -26,6 +26,8 @@ export interface Call<Schema extends z.ZodType> {
   readonly reply: Schema
   /** Milliseconds from the call to the answer; the address's own deadline when absent. */
   readonly deadlineMs?: number
+  /** It may wait long by intent: it takes no connection from the others. */
+  readonly waits?: boolean
   readonly signal?: AbortSignal
   readonly onSent?: (() => void) | undefined
 }
@@ -53,11 +55,15 @@ export interface Calls {
 const defaultDeadlineMs = 10_000
 const retry = { leastMs: 50, mostMs: 1000 }
 const streamIdleMs = 45_000
+/** Connections of calls that wait, and of streams. */
+const waitingAtMost = 4096
 
 /** @throws INVALID_ARGUMENT for a URL, token or TLS material that cannot be used */
 export function openCalls(address: HubAddress & { readonly deadlineMs?: number | undefined }): Calls {
   const { url, token, tls } = address
-  const exchanger = openExchanger({ baseUrl: url, ...(tls === undefined ? {} : { tls }) })
+  const reach = { baseUrl: url, ...(tls === undefined ? {} : { tls }) }
+  const exchanger = openExchanger(reach)
+  const waiting = openExchanger({ ...reach, maxSockets: waitingAtMost })
   const identity = identityOf(token)
   const ownDeadlineMs = address.deadlineMs ?? defaultDeadlineMs
 
@@ -68,11 +74,12 @@ export function openCalls(address: HubAddress & { readonly deadlineMs?: number |
     headers,
     reply: schema,
     deadlineMs = ownDeadlineMs,
+    waits = false,
     signal,
     onSent,
   }: Call<Schema>): Promise<Answer<z.output<Schema>>> {
     const text = body === undefined || typeof body === 'string' ? body : JSON.stringify(body)
-    const reply = await exchanger
+    const reply = await (waits ? waiting : exchanger)
       .exchange({
         method,
         path,
@@ -118,7 +125,7 @@ export function openCalls(address: HubAddress & { readonly deadlineMs?: number |
       idleMs: streamIdleMs,
       signal,
     }
-    const reply = await exchanger.stream(request).catch((error: unknown) => {
+    const reply = await waiting.stream(request).catch((error: unknown) => {
       throw failureOf(error)
     })
     if (reply.status === 200) return reply.body
@@ -126,7 +133,12 @@ export function openCalls(address: HubAddress & { readonly deadlineMs?: number |
     throw problemOf({ ...reply, body, bodyBytes: body.length })
   }
 
-  return { call, repeat, stream, close: exchanger.close }
+  function close(): void {
+    exchanger.close()
+    waiting.close()
+  }
+
+  return { call, repeat, stream, close }
 }
 
 /** Errors that say nothing about the call itself: the same call may be made again. */

@@ -9,7 +9,7 @@ import type {
   Page,
   PageOptions,
 } from '../contract/hub.js'
-import { type MessageInput, prepareMessage } from '../contract/message.js'
+import { type OutgoingMessage, prepareMessage } from '../contract/message.js'
 import {
   bulkReplySchema,
   deliveryViewSchema,
@@ -60,7 +60,7 @@ export interface Client extends HubCalls {
  */
 export function openClient(options: ClientOptions): Client {
   const calls = openCalls(options)
-  const acting = options.actor === undefined ? {} : { 'holdfast-actor': encodeURIComponent(options.actor) }
+  const acting = options.actor === undefined ? {} : { 'holdfast-actor': escaped(options.actor) }
   const closing = new AbortController()
   return {
     ...messageCalls(calls),
@@ -75,14 +75,21 @@ export function openClient(options: ClientOptions): Client {
   }
 }
 
-/** A part of a path. */
+/** A part of a path. @throws INVALID_ARGUMENT for an empty one, which would make another path */
 export function part(text: string): string {
-  return encodeURIComponent(text)
+  if (text !== '') return escaped(text)
+  throw new HoldfastError('INVALID_ARGUMENT', 'an id is empty')
+}
+
+/** @throws INVALID_ARGUMENT for half a surrogate pair, which has no UTF-8 form */
+function escaped(text: string): string {
+  if (text.isWellFormed()) return encodeURIComponent(text)
+  throw new HoldfastError('INVALID_ARGUMENT', `${JSON.stringify(text)} holds a lone surrogate`)
 }
 
 function query(members: Readonly<Record<string, string | number | undefined>>): string {
   const given = Object.entries(members).filter(([, value]) => value !== undefined)
-  const text = given.map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`).join('&')
+  const text = given.map(([name, value]) => `${name}=${escaped(String(value))}`).join('&')
   return text === '' ? '' : `?${text}`
 }
 
@@ -92,7 +99,7 @@ function messageCalls(calls: Calls): MessageCalls {
   const read = async (id: string, waitMs = 0, signal?: AbortSignal) => {
     const path = `/v1/messages/${part(id)}${query({ waitMs: waitMs === 0 ? undefined : Math.ceil(waitMs) })}`
     const given = signal === undefined ? {} : { signal }
-    const deadline = waitMs === 0 ? {} : { deadlineMs: waitMs + 10_000 }
+    const deadline = waitMs === 0 ? {} : { deadlineMs: waitMs + 10_000, waits: true }
     return (await calls.repeat({ method: 'GET', path, reply: messageViewSchema, ...deadline, ...given }))
       .value
   }
@@ -113,11 +120,16 @@ function messageCalls(calls: Calls): MessageCalls {
     message: (id) => read(id),
     waitFor: async (id, timeoutMs, signal) => {
       const deadlineAt = performance.now() + timeoutMs
-      for (;;) {
-        const leftMs = deadlineAt - performance.now()
-        const view = await read(id, Math.min(Math.max(leftMs, 0), longestWaitMs / 2), signal)
-        if (view.settledAt !== undefined || performance.now() >= deadlineAt || signal?.aborted) return view
+      while (!signal?.aborted) {
+        const leftMs = Math.max(0, deadlineAt - performance.now())
+        try {
+          const view = await read(id, Math.min(leftMs, longestWaitMs / 2), signal)
+          if (view.settledAt !== undefined || performance.now() >= deadlineAt) return view
+        } catch (error) {
+          if (!signal?.aborted) throw error
+        }
       }
+      return await read(id)
     },
   }
 }
@@ -131,11 +143,16 @@ function keyHeader(key: string): Readonly<Record<string, string>> {
 }
 
 /** Bytes travel as base64: they arrive as they are. @throws INVALID_ARGUMENT */
-function messageBodyOf(message: MessageInput): object {
-  const { payload, contentType, parent, deliverBy, executeBy } = prepareMessage(message)
+function messageBodyOf(message: OutgoingMessage): object {
+  const { sender, resendOf } = message
+  if (resendOf !== undefined) {
+    throw new HoldfastError('INVALID_ARGUMENT', 'over HTTP a message is sent again by resend()')
+  }
+  const checked = prepareMessage({ ...message, sender: sender ?? principalOfTheCall })
+  const { payload, contentType, parent, deliverBy, executeBy } = checked
   return {
     conversation: message.conversation,
-    sender: message.sender,
+    ...(sender === undefined ? {} : { sender }),
     to: message.to,
     payloadBase64: payload.toString('base64'),
     ...(contentType === '' ? {} : { contentType }),
@@ -144,6 +161,9 @@ function messageBodyOf(message: MessageInput): object {
     ...(executeBy === '' ? {} : { executeBy: Number(executeBy) }),
   }
 }
+
+/** Stands for the sender in checks before the call: the hub knows who it is. */
+const principalOfTheCall = 'principal'
 
 function acceptedOf({ value, headers }: Answer<z.output<typeof acceptedReply>>): Accepted {
   return { ...value, replayed: headers['idempotency-replayed'] === 'true' }
@@ -191,10 +211,10 @@ function listCalls(calls: Calls): ListCalls {
   }
   const hosts = () => allOf(hostPage)
   return {
-    delivery: (id) => get(`/v1/deliveries/${part(id)}`, deliveryViewSchema),
-    deliveries: ({ host, state, cursor, limit } = {}) =>
+    delivery: async (id) => get(`/v1/deliveries/${part(id)}`, deliveryViewSchema),
+    deliveries: async ({ host, state, cursor, limit } = {}) =>
       get(`/v1/deliveries${query({ host, state, cursor, limit })}`, deliveriesReply),
-    why: (id) => get(`/v1/deliveries/${part(id)}/why`, whyReplySchema),
+    why: async (id) => get(`/v1/deliveries/${part(id)}/why`, whyReplySchema),
     pending: async (host) => {
       const names = host === undefined ? (await hosts()).map((each) => each.host) : [host]
       const lists = []
@@ -266,7 +286,7 @@ function operatorCalls(calls: Calls, headers: Readonly<Record<string, string>>):
     }
   const act =
     (verb: OperatorAct) =>
-    (id: string, { reason }: ActOptions) =>
+    async (id: string, { reason }: ActOptions) =>
       post(`/v1/deliveries/${part(id)}/${verb}`, { reason }, operatorReplySchema)
   return {
     pause: setFence('pause'),
@@ -275,7 +295,7 @@ function operatorCalls(calls: Calls, headers: Readonly<Record<string, string>>):
     lift: async (kind, scope) =>
       (await calls.call({ method: 'DELETE', path: fencePath(kind, scope), headers, reply: liftReplySchema }))
         .value,
-    drain: (host) => post(`/v1/hosts/${part(host)}/drain`, {}, fenceReplySchema),
+    drain: async (host) => post(`/v1/hosts/${part(host)}/drain`, {}, fenceReplySchema),
     retire: async (host, { reason }) => {
       await post(`/v1/hosts/${part(host)}/retire`, { reason }, hostViewSchema)
     },
@@ -329,5 +349,6 @@ function administrationCalls(calls: Calls, headers: Readonly<Record<string, stri
 
 /** Text that is no number goes as it is: the hub says what is wrong with it. */
 function numberOf(value: number | string): number | string {
-  return typeof value === 'string' && /^\d{1,15}$/.test(value) ? Number(value) : value
+  const isWhole = typeof value === 'string' && /^\d+$/.test(value) && Number.isSafeInteger(Number(value))
+  return isWhole ? Number(value) : value
 }

@@ -70,6 +70,12 @@ export function requireSender(caller: Caller, sender: string): void {
   throw problem('FORBIDDEN', `the message is not from principal "${caller.name}"`)
 }
 
+/** What was begun for somebody who is no longer let in is not answered. @throws UNAUTHENTICATED */
+export function requireStanding({ signal, anonymous }: Caller): void {
+  if (!signal.aborted) return
+  throw problem('UNAUTHENTICATED', anonymous ? 'a principal exists now' : 'the principal was revoked')
+}
+
 /** Aborted when the client has gone, the principal is revoked, or the server closes. */
 export function callSignal(request: FastifyRequest, reply: FastifyReply, closing: AbortSignal): AbortSignal {
   const gone = new AbortController()

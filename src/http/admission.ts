@@ -1,6 +1,6 @@
 import rateLimit from '@fastify/rate-limit'
 import underPressure from '@fastify/under-pressure'
-import type { FastifyBaseLogger, FastifyRequest } from 'fastify'
+import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify'
 import { requireRole } from './access.js'
 import type { Caller } from './identities.js'
 import type { Limits } from './limits.js'
@@ -24,11 +24,16 @@ export interface Admission {
   idle(ms: number): Promise<void>
 }
 
+/**
+ * Where a request stands. While its body arrives it costs a client little to keep it there, so that this counts
+ * for nobody else: only `working` is bounded.
+ */
+type Stage = 'arriving' | 'working' | 'waiting'
+
 export async function addAdmission(app: App, parts: AdmissionParts): Promise<Admission> {
   const { identities, limits, metrics, closing, log } = parts
-  const counted = new WeakSet<FastifyRequest>()
-  let underWay = 0
-  let waiting = 0
+  const stages = new WeakMap<FastifyRequest, Stage>()
+  const counts: Record<Stage, number> = { arriving: 0, working: 0, waiting: 0 }
   let whenIdle: () => void = () => undefined
 
   app.decorateRequest('caller', null as unknown as Caller)
@@ -40,30 +45,55 @@ export async function addAdmission(app: App, parts: AdmissionParts): Promise<Adm
     },
   })
 
+  // The hook onResponse would miss every request whose client goes before it is answered.
+  app.addHook('onRequest', async (request, reply) => {
+    reply.raw.once('close', () => over(request, reply))
+  })
   app.addHook('onRequest', async (request) => {
     const { access = [], waits = false } = request.routeOptions.config
     if (access === 'public' || request.is404) return
     if (closing.aborted) throw problem('SHUTTING_DOWN', 'this hub takes nothing on any more')
-    if (!waits && underWay >= limits.underWay) {
-      throw problem('OVERLOADED', `${underWay} requests are under way on this hub`)
-    }
-    counted.add(request)
-    if (waits) waiting += 1
-    else underWay += 1
+    takeOn(request, waits)
     request.caller = await identities.authenticate(request.raw)
     requireRole(request.caller, access)
+    if (stages.has(request)) enter(request, 'arriving')
   })
   await addRateLimit(app, limits)
+  app.addHook('preValidation', async (request) => {
+    if (stages.has(request)) takeOn(request, request.routeOptions.config.waits === true)
+  })
 
-  app.addHook('onResponse', async (request, reply) => {
-    const { method, routeOptions } = request
-    const tookMs = reply.elapsedTime
-    if (counted.delete(request)) {
-      if (routeOptions.config.waits === true) waiting -= 1
-      else underWay -= 1
-      if (underWay + waiting === 0) whenIdle()
+  function takeOn(request: FastifyRequest, waits: boolean): void {
+    if (!waits && counts.working >= limits.underWay) {
+      throw problem('OVERLOADED', `${counts.working} requests are under way on this hub`)
     }
-    metrics.requestOver(method, routeOptions.url ?? 'none', reply.statusCode, tookMs)
+    enter(request, waits ? 'waiting' : 'working')
+  }
+
+  function enter(request: FastifyRequest, stage: Stage): void {
+    leave(request)
+    stages.set(request, stage)
+    counts[stage] += 1
+  }
+
+  function leave(request: FastifyRequest): void {
+    const stage = stages.get(request)
+    if (stage !== undefined) counts[stage] -= 1
+    stages.delete(request)
+  }
+
+  function isIdle(): boolean {
+    return counts.arriving + counts.working + counts.waiting === 0
+  }
+
+  function over(request: FastifyRequest, reply: FastifyReply): void {
+    const { method, routeOptions } = request
+    const { headersSent, writableFinished } = reply.raw
+    const tookMs = reply.elapsedTime
+    const status = headersSent ? reply.statusCode : statusOfGone
+    leave(request)
+    if (isIdle()) whenIdle()
+    metrics.requestOver(method, routeOptions.url ?? 'none', status, tookMs)
     const principal = (request.caller as Caller | null)?.name
     const path = request.url.split('?', 1)[0]?.slice(0, 300)
     log.debug(
@@ -71,23 +101,23 @@ export async function addAdmission(app: App, parts: AdmissionParts): Promise<Adm
         requestId: request.id,
         method,
         path,
-        status: reply.statusCode,
+        status,
         tookMs: Math.round(tookMs),
         principal,
       },
-      'answered',
+      writableFinished ? 'answered' : 'the client went away',
     )
-  })
+  }
 
   app.addHook('onSend', async (_, reply) => {
     if (closing.aborted) reply.header('connection', 'close')
   })
 
   return {
-    waiting: () => waiting,
+    waiting: () => counts.waiting,
     idle: (ms) =>
       new Promise((resolve) => {
-        if (underWay + waiting === 0) return resolve()
+        if (isIdle()) return resolve()
         const timer = setTimeout(resolve, ms)
         whenIdle = () => {
           clearTimeout(timer)
@@ -96,6 +126,9 @@ export async function addAdmission(app: App, parts: AdmissionParts): Promise<Adm
       }),
   }
 }
+
+/** What log and metrics say of a request whose client went away before it was answered. */
+const statusOfGone = 499
 
 const rateWindowSeconds = 10
 

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import type { PeerCertificate, TLSSocket } from 'node:tls'
 import { HoldfastError } from '../contract/errors.js'
 import type { Role } from '../contract/principals.js'
-import type { LogTail } from '../hub/log-tail.js'
+import type { LogEntry, LogTail } from '../hub/log-tail.js'
 import { digestOf, type PrincipalRow, readPrincipals } from '../hub/principals.js'
 import type { Keys } from '../record/keys.js'
 import type { Reader } from '../record/reader.js'
@@ -45,6 +45,16 @@ const staleAfterMs = 3000
 const unknownEveryMs = 1000
 /** The name of whoever speaks while no principal exists, where the request names none. */
 const anonymousName = 'loopback'
+/** Headers that proxies and web pages send. */
+const foreign = [
+  'forwarded',
+  'x-forwarded-for',
+  'x-forwarded-host',
+  'x-forwarded-proto',
+  'x-real-ip',
+  'via',
+  'origin',
+] as const
 
 /** @throws STORE_UNAVAILABLE, STORE_UNKNOWN */
 export async function openIdentities(parts: {
@@ -62,6 +72,8 @@ export async function openIdentities(parts: {
   let readAt = Number.NEGATIVE_INFINITY
   let reading: Promise<void> | undefined
   let again = false
+  /** Names that the log told were revoked: they are not used twice, and a reading may be older than that. */
+  const revoked = new Set<string>()
   const nobody = new AbortController()
 
   async function read(): Promise<void> {
@@ -90,7 +102,7 @@ export async function openIdentities(parts: {
     anyExists = anyExists || rows.length > 0
     for (const row of rows) {
       const { view, tokenSha256 } = row
-      if (view.revokedAt !== undefined) continue
+      if (view.revokedAt !== undefined || revoked.has(view.name)) continue
       const old = before.get(view.name)
       const same = old !== undefined && old.row.tokenSha256 === tokenSha256 && old.row.view.role === view.role
       const known: Known = { row, revocation: same ? old.revocation : new AbortController() }
@@ -101,8 +113,22 @@ export async function openIdentities(parts: {
     for (const [name, known] of before) {
       if (byName.get(name)?.revocation !== known.revocation) known.revocation.abort()
     }
-    // Whoever spoke without a name may not go on once names are asked for.
     if (anyExists) nobody.abort()
+  }
+
+  /**
+   * Ends at once what may not go on, before whoever waits for a later entry of the log is woken by it: one that
+   * was revoked, and those who spoke without a name when names are asked for.
+   */
+  function heed({ verb, details: { principal = '' } }: LogEntry): boolean {
+    if (verb === 'add_principal') {
+      anyExists = true
+      nobody.abort()
+    } else if (verb === 'revoke_principal') {
+      revoked.add(principal)
+      take([...byName.values()].map(({ row }) => row))
+    } else return false
+    return true
   }
 
   async function current(): Promise<void> {
@@ -130,8 +156,9 @@ export async function openIdentities(parts: {
       return anonymous(request)
     }
     let known = find(token, certificate)
-    if (known === undefined && performance.now() - readAt > unknownEveryMs) {
-      await refresh()
+    if (known === undefined) {
+      // A reading under way may bring it.
+      await (performance.now() - readAt > unknownEveryMs ? refresh() : reading)
       known = find(token, certificate)
     }
     if (known === undefined) throw new HoldfastError('UNAUTHENTICATED')
@@ -141,13 +168,8 @@ export async function openIdentities(parts: {
 
   /** Nothing but a process of this machine that means this server: no page of a browser, no proxy. */
   function anonymous(request: IncomingMessage): Caller {
-    const { host = '', forwarded, 'x-forwarded-for': forwardedFor, origin } = request.headers
-    if (
-      !isLoopback(hostOf(host)) ||
-      forwarded !== undefined ||
-      forwardedFor !== undefined ||
-      origin !== undefined
-    ) {
+    const { host = '' } = request.headers
+    if (!isLoopback(hostOf(host)) || foreign.some((name) => request.headers[name] !== undefined)) {
       throw new HoldfastError(
         'UNAUTHENTICATED',
         'without a principal only local programs are served: the request names another host, a proxy or a web page',
@@ -159,8 +181,7 @@ export async function openIdentities(parts: {
   }
 
   const unwatch = tail.watch((entry) => {
-    const about = entry === undefined || entry.verb === 'add_principal' || entry.verb === 'revoke_principal'
-    if (about) void refresh().catch(() => undefined)
+    if (entry === undefined || heed(entry)) void refresh().catch(() => undefined)
   })
   const timer = setInterval(() => void refresh().catch(() => undefined), refreshEveryMs).unref()
   try {

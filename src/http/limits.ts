@@ -4,12 +4,16 @@ export interface Limits {
   readonly bodyBytes: number
   /** The largest body of everything else, bytes. */
   readonly smallBodyBytes: number
+  /** Bytes of bodies that have not come completely, all together. */
+  readonly arrivingBytes: number
   /** Milliseconds in which a request's head must have come. */
   readonly headersMs: number
   /** Milliseconds in which a whole request must have come. */
   readonly requestMs: number
   /** Milliseconds that an idle connection is kept. */
   readonly idleMs: number
+  /** Milliseconds after which a connection is closed on which nothing moves: longer than any call waits. */
+  readonly stalledMs: number
   /** Requests a second of one principal; a burst of ten seconds' worth is let through. 0: no limit. */
   readonly ratePerSecond: number
   /** Requests under way at the same time, those that wait left out. */
@@ -23,9 +27,11 @@ export interface Limits {
 export const defaultLimits: Limits = {
   bodyBytes: 32 * 1024 * 1024,
   smallBodyBytes: 1024 * 1024,
+  arrivingBytes: 256 * 1024 * 1024,
   headersMs: 8000,
   requestMs: 20_000,
   idleMs: 75_000,
+  stalledMs: 120_000,
   ratePerSecond: 2000,
   underWay: 1000,
   lagMs: 1000,

@@ -1,11 +1,52 @@
 import { readFileSync } from 'node:fs'
 import swagger from '@fastify/swagger'
 import swaggerUi from '@fastify/swagger-ui'
-import { jsonSchemaTransform, jsonSchemaTransformObject } from 'fastify-type-provider-zod'
+import Fastify from 'fastify'
+import {
+  createJsonSchemaTransform,
+  createJsonSchemaTransformObject,
+  serializerCompiler,
+  validatorCompiler,
+} from 'fastify-type-provider-zod'
+import { toJSONSchema, type z } from 'zod'
+import { defaultLimits } from './limits.js'
+import { type OpenApiDocument, tidied } from './openapi-document.js'
+import { type AllParts, addRoutes } from './routes/index.js'
 import type { App } from './routes/parts.js'
 
 /** `/openapi.json` and `/docs`, made from the same schemas that check requests. */
 export async function addOpenApi(app: App): Promise<void> {
+  await addDocument(app)
+  await app.register(async (scope) => {
+    // A page is opened before anybody says who they are; this one shows no more than /openapi.json.
+    scope.addHook('onRoute', (route) => {
+      route.config = { ...route.config, access: 'public' }
+    })
+    await scope.register(swaggerUi, {
+      routePrefix: '/docs',
+      staticCSP: true,
+      // All that it loads comes from this server: over plain HTTP there is nothing to upgrade to.
+      transformStaticCSP: (header) => header.replace('upgrade-insecure-requests;', '').trim(),
+    })
+  })
+}
+
+/** The document that a hub of this version serves, made without one: for pages and tests. */
+export async function openApiDocument(): Promise<OpenApiDocument> {
+  const app = Fastify({ routerOptions: { maxParamLength: 2000 } }) as unknown as App
+  app.setValidatorCompiler(validatorCompiler)
+  app.setSerializerCompiler(serializerCompiler)
+  await addDocument(app)
+  // No handler is ever called: routes need their parts by name only.
+  const parts = { hub: {}, functions: {}, beats: {}, limits: defaultLimits } as unknown as AllParts
+  await app.register(async (scope) => addRoutes(scope as unknown as App, parts))
+  await app.ready()
+  const document = app.swagger() as unknown as OpenApiDocument
+  await app.close()
+  return document
+}
+
+async function addDocument(app: App): Promise<void> {
   await app.register(swagger, {
     openapi: {
       openapi: '3.1.0',
@@ -15,17 +56,67 @@ export async function addOpenApi(app: App): Promise<void> {
         version: ownVersion(),
         license: { name: 'MIT', identifier: 'MIT' },
       },
-      components: {
-        securitySchemes: {
-          token: { type: 'http', scheme: 'bearer' },
-        },
-      },
-      security: [{ token: [] }],
+      tags: tags.map(([name, description]) => ({ name, description })),
     },
-    transform: jsonSchemaTransform,
-    transformObject: jsonSchemaTransformObject,
+    transform: (given) => {
+      const made = transform(given)
+      const { access = [] } = given.route.config ?? {}
+      if (made.schema?.hide === true) return made
+      const open = access === 'public'
+      const schema = { ...made.schema, 'x-roles': open ? [] : [...access, 'operator'] }
+      return { url: made.url, schema: open ? { ...schema, security: [] } : schema }
+    },
+    transformObject: (given) => {
+      // The plugin types every version of OpenAPI at once; this one is 3.1.
+      const made = transformObject(given) as unknown as OpenApiDocument
+      const security = Object.keys(securitySchemes).map((name) => ({ [name]: [] }))
+      const document = { ...made, components: { ...made.components, securitySchemes }, security }
+      return tidied(document) as unknown as ReturnType<typeof transformObject>
+    },
   })
-  await app.register(swaggerUi, { routePrefix: '/docs', staticCSP: true })
+}
+
+/** One of them is enough. */
+const securitySchemes = {
+  token: { type: 'http', scheme: 'bearer', description: 'The token of a principal' },
+  certificate: { type: 'mutualTLS', description: 'The client certificate that a principal pins' },
+}
+
+const tags: readonly (readonly [name: string, description: string])[] = [
+  ['messages', 'What producers do: hand in a message, see what became of it, send it again'],
+  ['deliveries', 'What became of each recipient, and what operators do about those that wait for someone'],
+  ['fences', 'Rules that claims and begins obey: pauses, holds and blocks'],
+  ['hosts', 'Hosts, their nodes and what waits for them'],
+  ['administration', 'Tunables and principals'],
+  ['nodes', 'What a node says of itself and of the deliveries of its host'],
+  ['events', 'The log, as it grows'],
+  ['health', 'What watches a hub'],
+]
+
+type ZodToJsonConfig = NonNullable<Parameters<typeof createJsonSchemaTransform>[0]['zodToJsonConfig']>
+
+const zodToJsonConfig: ZodToJsonConfig = { override: plain }
+const transform = createJsonSchemaTransform({ zodToJsonConfig })
+const transformObject = createJsonSchemaTransformObject({ zodToJsonConfig })
+
+/** Says of a schema what a reader needs, where Zod says more or less than that. */
+function plain({ zodSchema, jsonSchema }: Parameters<NonNullable<ZodToJsonConfig['override']>>[0]): void {
+  const { def } = zodSchema._zod
+  // An answer may gain members: a client that refuses unknown ones would break.
+  if (def.type === 'object' && def.catchall === undefined) delete jsonSchema.additionalProperties
+  // A number in a query is text that is read as a number.
+  if (def.type === 'pipe' && def.out._zod.def.type === 'number') {
+    for (const name of Object.keys(jsonSchema)) delete jsonSchema[name]
+    Object.assign(jsonSchema, toJSONSchema(def.out as z.ZodType))
+    delete jsonSchema.$schema
+  }
+  // Names of members are text.
+  const { propertyNames: named } = jsonSchema
+  if (typeof named === 'object' && Object.keys(named).join() === 'type') delete jsonSchema.propertyNames
+  // What the format says already.
+  if (jsonSchema.format !== undefined) delete jsonSchema.pattern
+  if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum
+  if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum
 }
 
 function ownVersion(): string {

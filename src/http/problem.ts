@@ -1,7 +1,5 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
-import { hasZodFastifySchemaValidationErrors } from 'fastify-type-provider-zod'
 import { type ErrorCode, errorCatalogue, HoldfastError, isHoldfastError } from '../contract/errors.js'
-import { jsonPointer } from '../contract/json-source.js'
 import type { Problem } from '../contract/wire.js'
 
 /** Where in a request something is wrong, and what was given there. */
@@ -11,6 +9,8 @@ export interface Particulars {
   readonly current?: unknown
   readonly errors?: Problem['errors']
   readonly retryAfterSeconds?: number
+  /** Where HTTP has a finer word than the catalogue's. */
+  readonly status?: number
 }
 
 const particulars = new WeakMap<HoldfastError, Particulars>()
@@ -35,33 +35,38 @@ const retryAfterSeconds: Partial<Record<ErrorCode, number>> = {
 /** Answers an error as `application/problem+json` (RFC 9457). */
 export function sendProblem(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const known = knownError(error, request)
-  const where = particulars.get(known) ?? {}
-  const { status } = errorCatalogue[known.code]
-  const after = where.retryAfterSeconds ?? retryAfterSeconds[known.code]
+  const after = particulars.get(known)?.retryAfterSeconds ?? retryAfterSeconds[known.code]
+  const body = { ...problemOf(known), requestId: request.id }
   if (after !== undefined) reply.header('retry-after', String(after))
-  if (status === 401) reply.header('www-authenticate', 'Bearer realm="holdfast"')
-  const body: Problem = {
-    type: `urn:holdfast:problem:${known.code.toLowerCase()}`,
-    title: errorCatalogue[known.code].cause,
-    status,
-    code: known.code,
-    detail: known.message.slice(known.code.length + 1),
-    next: known.next,
-    ...(where.pointer === undefined ? {} : { pointer: where.pointer }),
-    ...(where.current === undefined ? {} : { current: where.current }),
-    ...(where.errors === undefined ? {} : { errors: where.errors }),
-    requestId: request.id,
-  }
+  if (body.status === 401) reply.header('www-authenticate', 'Bearer realm="holdfast"')
+  // Fastify closes where a body was not read to its end: clients that still send it would miss this answer.
+  reply.removeHeader('connection')
   return reply
-    .code(status)
+    .code(body.status)
     .header('content-type', 'application/problem+json')
     .serializer((value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value)))
     .send(body)
 }
 
+/** An error as a problem of RFC 9457. */
+export function problemOf(known: HoldfastError): Problem {
+  const { status, pointer, current, errors } = particulars.get(known) ?? {}
+  const entry = errorCatalogue[known.code]
+  return {
+    type: `urn:holdfast:problem:${known.code.toLowerCase()}`,
+    title: entry.cause,
+    status: status ?? entry.status,
+    code: known.code,
+    detail: known.message.slice(known.code.length + 1),
+    next: known.next,
+    ...(pointer === undefined ? {} : { pointer }),
+    ...(current === undefined ? {} : { current }),
+    ...(errors === undefined ? {} : { errors }),
+  }
+}
+
 function knownError(error: unknown, request: FastifyRequest): HoldfastError {
   if (isHoldfastError(error)) return error
-  if (hasZodFastifySchemaValidationErrors(error)) return validationProblem(error)
   const code = (error as Partial<FastifyError> | undefined)?.code
   if (code !== undefined && code in byFastifyCode) {
     const [ours, detail] = byFastifyCode[code as keyof typeof byFastifyCode]
@@ -83,39 +88,3 @@ const byFastifyCode = {
   FST_ERR_BAD_URL: ['INVALID_ARGUMENT', 'the path is not well-formed'],
   FST_ERR_MAX_PARAM_LENGTH: ['INVALID_ARGUMENT', 'a part of the path is too long'],
 } as const satisfies Record<string, readonly [ErrorCode, string]>
-
-interface Issue {
-  readonly instancePath?: string
-  readonly message?: string
-  readonly params?: {
-    readonly issue?: { readonly code?: string; readonly path?: PropertyKey[]; readonly keys?: string[] }
-  }
-}
-
-/** All that is wrong with a request at once. Values are not echoed here: they may hold secrets or payloads. */
-function validationProblem(error: { validation?: unknown; validationContext?: string }): HoldfastError {
-  const issues = (Array.isArray(error.validation) ? error.validation : []) as Issue[]
-  const place = places[error.validationContext ?? ''] ?? '#'
-  const errors = issues.slice(0, issuesAtMost).map((issue) => {
-    const pointer = issue.instancePath ?? jsonPointer(issue.params?.issue?.path ?? [])
-    return { pointer: `${place}${pointer}`, detail: cut(issue.message ?? 'is not of its form') }
-  })
-  const first = errors[0] ?? { pointer: place, detail: 'is not of its form' }
-  const more = issues.length > 1 ? ` (and ${issues.length - 1} more)` : ''
-  return problem('INVALID_ARGUMENT', `${first.pointer} ${first.detail}${more}`, {
-    pointer: first.pointer,
-    errors,
-  })
-}
-
-const places: Readonly<Record<string, string>> = {
-  body: '#',
-  querystring: 'query:',
-  params: 'path:',
-  headers: 'header:',
-}
-const issuesAtMost = 20
-
-function cut(text: string): string {
-  return text.length <= 300 ? text : `${text.slice(0, 299).replace(/[\uD800-\uDBFF]$/, '')}…`
-}

@@ -11,6 +11,7 @@ export interface Pulse {
   trouble(): string | undefined
   /** As the settings were at the last look. */
   readonly maxPayloadBytes: number
+  readonly maxRecipients: number
   stop(): void
 }
 
@@ -23,37 +24,55 @@ export interface PulseOptions {
 
 const everyMs = 1000
 
+interface Identity {
+  readonly storeId: string
+  /** 0 unless the record was made anew after a loss: then it is by the time of that. */
+  readonly generation: number
+}
+
+/** Whether somebody said, by `init --after-loss`, that this record takes the place of the one that was known. */
+function isAfterLoss(found: Identity, known: Identity): boolean {
+  return found.generation > 0 && found.generation >= known.generation
+}
+
 /** @throws STORE_UNKNOWN, STORE_UNAVAILABLE at the start */
 export async function startPulse(options: PulseOptions): Promise<Pulse> {
-  const { reader, keys } = options
+  const { reader, keys, onChange } = options
   let okAt = performance.now()
   let trouble: string | undefined
   let maxPayloadBytes: number = settings.max_payload_bytes.default
+  let maxRecipients: number = settings.max_recipients.default
   let timer: NodeJS.Timeout | undefined
   let stopped = false
 
-  async function look(): Promise<string> {
-    const [storeId, largest] = (await reader.all([
+  async function look(): Promise<Identity> {
+    const [storeId, generation, largest, most] = (await reader.all([
       ['HGET', keys.identity, 'store_id'],
+      ['HGET', keys.identity, 'generation'],
       ['HGET', keys.config, 'max_payload_bytes'],
+      ['HGET', keys.config, 'max_recipients'],
     ])) as (string | null)[]
-    if (largest !== null && /^[1-9]\d{0,15}$/.test(largest ?? '')) maxPayloadBytes = Number(largest)
-    else maxPayloadBytes = settings.max_payload_bytes.default
-    return storeId ?? ''
+    maxPayloadBytes = settingOf(largest, settings.max_payload_bytes.default)
+    maxRecipients = settingOf(most, settings.max_recipients.default)
+    return { storeId: storeId ?? '', generation: Number(generation ?? 0) }
   }
 
-  const storeId = await look()
+  let known = await look()
 
   async function beat(): Promise<void> {
     let now: string | undefined
     try {
       const found = await look()
-      if (found === storeId) okAt = performance.now()
-      else now = `the record is another one: store ${found}, this process began with ${storeId}`
+      if (found.storeId === known.storeId || isAfterLoss(found, known)) {
+        known = found
+        okAt = performance.now()
+      } else {
+        now = `the record is another one: store ${found.storeId}, not ${known.storeId}`
+      }
     } catch (error) {
       now = isHoldfastError(error) ? error.message : String(error)
     }
-    if ((now === undefined) !== (trouble === undefined)) options.onChange(now)
+    if ((now === undefined) !== (trouble === undefined)) onChange(now)
     trouble = now
     if (!stopped) timer = setTimeout(() => void beat(), everyMs).unref()
   }
@@ -65,9 +84,17 @@ export async function startPulse(options: PulseOptions): Promise<Pulse> {
     get maxPayloadBytes() {
       return maxPayloadBytes
     },
+    get maxRecipients() {
+      return maxRecipients
+    },
     stop: () => {
       stopped = true
       clearTimeout(timer)
     },
   }
+}
+
+/** As the functions read it: the default where the field is missing or bad. */
+function settingOf(field: string | null | undefined, byDefault: number): number {
+  return /^[1-9]\d{0,15}$/.test(field ?? '') ? Number(field) : byDefault
 }

@@ -2,8 +2,15 @@ import { randomUUID } from 'node:crypto'
 import type { AddressInfo } from 'node:net'
 import helmet from '@fastify/helmet'
 import * as sse from '@fastify/sse'
-import Fastify, { type FastifyBaseLogger, type FastifyPluginAsync, LogController } from 'fastify'
-import { serializerCompiler, validatorCompiler } from 'fastify-type-provider-zod'
+import Fastify, {
+  type FastifyBaseLogger,
+  type FastifyError,
+  type FastifyPluginAsync,
+  type FastifyReply,
+  type FastifyRequest,
+  LogController,
+} from 'fastify'
+import { serializerCompiler } from 'fastify-type-provider-zod'
 import { HoldfastError } from '../contract/errors.js'
 import type { OnPoint } from '../contract/points.js'
 import { type Hub, openHubParts } from '../hub/open-hub.js'
@@ -11,6 +18,7 @@ import { openStore } from '../record/connections.js'
 import { functionsOf } from '../record/functions.js'
 import { readerOf } from '../record/reader.js'
 import { addAdmission } from './admission.js'
+import { addHeadCheck, refuseMalformed } from './heads.js'
 import { openIdentities } from './identities.js'
 import { addJsonBodies } from './json-bodies.js'
 import { defaultLimits, type Limits } from './limits.js'
@@ -22,6 +30,7 @@ import { startPulse } from './pulse.js'
 import { addRoutes } from './routes/index.js'
 import type { App, RouteParts } from './routes/parts.js'
 import { addTracing } from './tracing.js'
+import { compileValidator } from './validation.js'
 
 export interface ServerOptions {
   /** URL of the Redis server that holds the record. */
@@ -122,6 +131,7 @@ async function open(
     closing: closing.signal,
   }
   addTracing(app)
+  addHeadCheck(app)
   const admission = await addAdmission(app, { ...parts, limits, metrics, pulse, log })
   // Over plain HTTP a browser must not be told to come back by HTTPS.
   await app.register(helmet, {
@@ -159,6 +169,7 @@ function makeApp(log: FastifyBaseLogger, limits: Limits, tls: ServerOptions['tls
     loggerInstance: log,
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: limits.smallBodyBytes,
+    connectionTimeout: limits.stalledMs,
     requestTimeout: limits.requestMs,
     keepAliveTimeout: limits.idleMs,
     forceCloseConnections: true,
@@ -166,8 +177,15 @@ function makeApp(log: FastifyBaseLogger, limits: Limits, tls: ServerOptions['tls
     genReqId: () => randomUUID(),
     routerOptions: { maxParamLength: 2000 },
     clientErrorHandler: refuseMalformed,
+    frameworkErrors: (error: FastifyError, request: FastifyRequest, reply: FastifyReply) => {
+      sendProblem(error, request, reply)
+    },
   }
-  const timing = { headersTimeout: limits.headersMs, connectionsCheckingInterval: 1000 }
+  const http = {
+    headersTimeout: limits.headersMs,
+    connectionsCheckingInterval: 1000,
+    requireHostHeader: false, // the check of heads says so in a problem
+  }
   const secure = {
     cert: tls?.certificate,
     key: tls?.key,
@@ -176,37 +194,27 @@ function makeApp(log: FastifyBaseLogger, limits: Limits, tls: ServerOptions['tls
     requestCert: true,
     rejectUnauthorized: false,
     handshakeTimeout: limits.headersMs,
-    ...timing,
+    ...http,
   } as const
   const app = (tls === undefined
-    ? Fastify({ ...common, http: timing })
+    ? Fastify({ ...common, http })
     : Fastify({ ...common, https: secure })) as unknown as App
-  app.setValidatorCompiler(validatorCompiler)
+  app.setValidatorCompiler(compileValidator)
   app.setSerializerCompiler(serializerCompiler)
-  addJsonBodies(app)
+  addJsonBodies(app, limits)
   app.setErrorHandler((error, request, reply) => sendProblem(error, request, reply))
   return app
 }
 
-/** What is no HTTP at all, or came too slowly, is answered in a few words and closed. */
-function refuseMalformed(error: Error & { code?: string }, socket: import('node:net').Socket): void {
-  const status = statusOfClientError[error.code ?? ''] ?? '400 Bad Request'
-  if (socket.writable && error.code !== 'ECONNRESET') {
-    socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`)
-  }
-  socket.destroySoon()
-}
-
-const statusOfClientError: Readonly<Record<string, string>> = {
-  ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
-  HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',
-}
+/** Connections that may wait to be taken up, where the system allows as many. */
+const connectionsAtOnce = 4096
 
 async function listenOn(app: App, listen: Listen, secure: boolean): Promise<string> {
   try {
     await app.listen({
       host: listen.host,
       port: listen.port,
+      backlog: connectionsAtOnce,
       listenTextResolver: (at) => `listening at ${at}`,
     })
   } catch (error) {

@@ -1,5 +1,4 @@
-import { context, propagation, type Span, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
-import type { FastifyRequest } from 'fastify'
+import { context, propagation, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
 import type { App } from './routes/parts.js'
 
 /**
@@ -8,8 +7,7 @@ import type { App } from './routes/parts.js'
  */
 export function addTracing(app: App): void {
   const tracer = trace.getTracer('holdfast')
-  const spans = new WeakMap<FastifyRequest, Span>()
-  app.addHook('onRequest', (request, _, done) => {
+  app.addHook('onRequest', (request, reply, done) => {
     const parent = propagation.extract(context.active(), request.headers)
     const route = request.routeOptions.url ?? 'none'
     const span = tracer.startSpan(
@@ -24,13 +22,11 @@ export function addTracing(app: App): void {
       },
       parent,
     )
-    spans.set(request, span)
+    reply.raw.once('close', () => {
+      span.setAttribute('http.response.status_code', reply.statusCode)
+      if (reply.statusCode >= 500) span.setStatus({ code: SpanStatusCode.ERROR })
+      span.end()
+    })
     context.with(trace.setSpan(parent, span), done)
-  })
-  app.addHook('onResponse', async (request, reply) => {
-    const span = spans.get(request)
-    span?.setAttribute('http.response.status_code', reply.statusCode)
-    if (reply.statusCode >= 500) span?.setStatus({ code: SpanStatusCode.ERROR })
-    span?.end()
   })
 }

@@ -42,6 +42,8 @@ const retryMs = 200
 const silentMs = 1500
 /** Entries kept to tell a waiter whether what it waits for has passed already. */
 const recentAtMost = 2000
+/** Whoever is further back than those looks again after this; at once, it would spin on a log that went back. */
+const lookAgainMs = 50
 
 interface Recent {
   readonly id: string
@@ -58,6 +60,7 @@ export function createLogTail(open: () => BlockingReader, reader: Reader, keys: 
   /** Entries up to here have been told; those after `since` are the ones in `recent`. */
   let position = '0-0'
   let since: string | undefined
+  let begun = false
   let readAt = Number.NEGATIVE_INFINITY
   let blocking: BlockingReader | undefined
   let looping: Promise<void> | undefined
@@ -81,13 +84,13 @@ export function createLogTail(open: () => BlockingReader, reader: Reader, keys: 
 
   /** Starts at the log's end; whoever waits may have missed what came before. */
   async function begin(): Promise<void> {
-    const first = position === '0-0'
     position = await lastLogId(reader, keys)
     since = position
     recent.length = 0
     readAt = performance.now()
     wakeAll()
-    if (!first) for (const listener of watchers) listener(undefined)
+    if (begun) for (const listener of watchers) listener(undefined)
+    begun = true
   }
 
   async function readOn(from: BlockingReader): Promise<void> {
@@ -95,6 +98,12 @@ export function createLogTail(open: () => BlockingReader, reader: Reader, keys: 
     const startedAt = performance.now()
     const entries = await from.entries(keys.log, position, options)
     const tookMs = performance.now() - startedAt
+    // Whoever is a batch behind may have come too late for entries that the log's length no longer allows.
+    const isBehind = entries.length === entriesAtOnce
+    if (isBehind && isAfter(await firstLogId(reader, keys), position)) {
+      since = undefined
+      return
+    }
     for (const entry of entries) tell(logEntryOf(entry))
     // A server that stays silent past the block, and the margin that ends the read, has said nothing.
     if (entries.length > 0 || tookMs < blockMs + silentMs) readAt = performance.now()
@@ -127,9 +136,8 @@ export function createLogTail(open: () => BlockingReader, reader: Reader, keys: 
     for (const topic of [...waiting.keys()]) wake(topic)
   }
 
-  /** Whether an entry on the topic after this position was told already, or may have been. */
+  /** Whether an entry on the topic after this position, which is not before `since`, was told already. */
   function hasPassed(topic: Topic, from: string): boolean {
-    if (since === undefined || isAfter(since, from)) return true
     if (!isAfter(position, from)) return false
     if (topic === 'any') return true
     for (let at = recent.length - 1; at >= 0; at -= 1) {
@@ -144,8 +152,9 @@ export function createLogTail(open: () => BlockingReader, reader: Reader, keys: 
     wait: (topic, from, waitMs, signal) =>
       new Promise((resolve) => {
         start()
+        const isFarBack = since !== undefined && isAfter(since, from)
         // Before the first reading there is nothing to have missed: it wakes whoever waits.
-        const passed = since !== undefined && hasPassed(topic, from)
+        const passed = since !== undefined && !isFarBack && hasPassed(topic, from)
         if (closing.signal.aborted || signal?.aborted || passed) return resolve()
         const end = () => {
           clearTimeout(timer)
@@ -155,7 +164,7 @@ export function createLogTail(open: () => BlockingReader, reader: Reader, keys: 
           if (waiters?.size === 0) waiting.delete(topic)
           resolve()
         }
-        const timer = setTimeout(end, waitMs)
+        const timer = setTimeout(end, isFarBack ? Math.min(lookAgainMs, waitMs) : waitMs)
         signal?.addEventListener('abort', end, { once: true })
         const waiters = waiting.get(topic) ?? new Set()
         waiting.set(topic, waiters.add(end))
@@ -212,6 +221,11 @@ export function isAfter(one: string, other: string): boolean {
   const [ms = 0, sequence = 0] = one.split('-').map(Number)
   const [otherMs = 0, otherSequence = 0] = other.split('-').map(Number)
   return ms > otherMs || (ms === otherMs && sequence > otherSequence)
+}
+
+async function firstLogId(reader: Reader, keys: Keys): Promise<string> {
+  const first = (await reader.one(['XRANGE', keys.log, '-', '+', 'COUNT', 1])) as [string, unknown][]
+  return first[0]?.[0] ?? '0-0'
 }
 
 export async function lastLogId(reader: Reader, keys: Keys): Promise<string> {

@@ -71,6 +71,111 @@ describe('reading settings', () => {
   })
 })
 
+describe('reading the settings of a hub over HTTP', () => {
+  const [urlA, urlB] = ['http://a:1', 'https://b:2/below']
+  const httpOf = (flags: Record<string, string>, env: Record<string, string> = {}) => {
+    const { settings, problems } = readSettings(flags, env, folder.path)
+    expect(problems).toEqual([])
+    return settings
+  }
+  const problemsOf = (flags: Record<string, string>, env: Record<string, string> = {}) =>
+    readSettings(flags, env, folder.path).problems
+
+  test('flags over environment over file, each member by itself', () => {
+    const [ca, cert, key] = ['ca', 'cert', 'key'].map((name) => {
+      writeFileSync(join(folder.path, name), name)
+      return join(folder.path, name)
+    })
+    writeConfig({ url: urlA, token: 'file', ca, clientCert: 'none', actor: 'kim' })
+    expect(problemsOf({})).toEqual(['holdfast.config.json: clientCert: names no file that can be read'])
+    writeConfig({ url: urlA, token: 'file', ca, actor: 'kim' })
+    expect(httpOf({})).toMatchObject({ http: { url: urlA, token: 'file', ca }, actor: 'kim' })
+    expect(httpOf({}, { HOLDFAST_TOKEN: 'env', HOLDFAST_CA: '' }).http).toEqual({
+      url: urlA,
+      token: 'env',
+      ca,
+    })
+    const env = { HOLDFAST_TOKEN: 'env', HOLDFAST_CLIENT_CERT: cert ?? '', HOLDFAST_CLIENT_KEY: key ?? '' }
+    expect(httpOf({ token: 'flag' }, env).http).toEqual({
+      url: urlA,
+      token: 'flag',
+      ca,
+      clientCert: cert,
+      clientKey: key,
+    })
+  })
+
+  test('of hub and record the weightier is taken, and the other left out', () => {
+    writeConfig({ url: urlA, token: 't' })
+    const redis = 'redis://h:1'
+    expect(httpOf({ redis })).toEqual({ redis, hub: 'hf', data: '.holdfast', actor: userInfo().username })
+    expect(httpOf({}, { HOLDFAST_REDIS: redis })).toMatchObject({ redis })
+    expect(httpOf({ url: urlB }, { HOLDFAST_REDIS: redis })).not.toHaveProperty('redis')
+    expect(httpOf({ redis }, { HOLDFAST_URL: urlB, HOLDFAST_TOKEN: 't' })).not.toHaveProperty('http')
+  })
+
+  test.each([
+    ['--redis and --url', { redis: 'redis://h:1', url: urlA }, {}, {}],
+    ['HOLDFAST_REDIS and HOLDFAST_URL', {}, { HOLDFAST_REDIS: 'redis://h:1', HOLDFAST_URL: urlA }, {}],
+    [
+      'holdfast.config.json: redis and holdfast.config.json: url',
+      {},
+      {},
+      { redis: 'redis://h:1', url: urlA },
+    ],
+  ])('%s with the same weight are a problem', (names, flags, env, file) => {
+    writeConfig(file)
+    expect(problemsOf(flags, env)).toEqual([`${names}: give one of them`])
+  })
+
+  test('credentials of the file go to the hub of the file alone', () => {
+    writeConfig({ url: urlA, token: 'file' })
+    expect(httpOf({ url: urlA }).http).toEqual({ url: urlA, token: 'file' })
+    expect(httpOf({ url: urlB }).http).toEqual({ url: urlB })
+    expect(httpOf({}, { HOLDFAST_URL: urlB, HOLDFAST_TOKEN: 'env' }).http).toEqual({
+      url: urlB,
+      token: 'env',
+    })
+    writeConfig({ token: 'file' })
+    expect(httpOf({ url: urlB }).http).toEqual({ url: urlB, token: 'file' })
+  })
+
+  test('flags of a hub without one are a problem; what the environment holds is not', () => {
+    expect(problemsOf({ token: 't', clientKey: 'k' })).toEqual([
+      '--token: belongs to --url, which is not given',
+      '--client-key: belongs to --url, which is not given',
+    ])
+    expect(problemsOf({ token: 't', redis: 'redis://h:1' }, { HOLDFAST_URL: urlA })).toEqual([
+      '--token: belongs to --url, which is not given',
+    ])
+    expect(httpOf({}, { HOLDFAST_TOKEN: 't', HOLDFAST_CA: 'none' })).not.toHaveProperty('http')
+  })
+
+  test('every problem at once, and nothing that may be secret is repeated', () => {
+    const env = { HOLDFAST_TOKEN: 'secret token', HOLDFAST_CA: 'no-file' }
+    const problems = problemsOf({ url: urlA, clientCert: 'no-file' }, env)
+    expect(problems).toEqual([
+      'HOLDFAST_TOKEN: is no token',
+      'HOLDFAST_CA: names no file that can be read',
+      '--client-cert: names no file that can be read',
+    ])
+    writeFileSync(join(folder.path, 'cert'), 'x')
+    expect(problemsOf({ url: urlA, clientCert: join(folder.path, 'cert') })).toEqual([
+      '--client-cert and --client-key belong together',
+    ])
+  })
+
+  test.each(['a:1', 'ftp://a', 'http://user:secret@a', 'http://a?secret', 'http://a#secret', '/a', ''])(
+    'the URL %j is refused, and not repeated',
+    (url) => {
+      const [problem, ...more] = problemsOf({ url })
+      expect(more).toEqual([])
+      expect(problem).toMatch(/^--url: must be http:\/\/ or https:\/\/ without user, password, query/)
+      expect(problem).not.toContain('secret')
+    },
+  )
+})
+
 describe('the command line', () => {
   let server: TestServer
   beforeAll(async () => {

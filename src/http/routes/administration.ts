@@ -22,6 +22,7 @@ function addSettings(app: App, { hub }: RouteParts): void {
     {
       config: { access: access.readers },
       schema: {
+        operationId: 'getConfiguration',
         summary: 'Every tunable, as it works now',
         tags: ['administration'],
         response: replies({ 200: settingsReply }),
@@ -34,6 +35,7 @@ function addSettings(app: App, { hub }: RouteParts): void {
     {
       config: { access: access.operators },
       schema: {
+        operationId: 'configure',
         summary: 'Change tunables for every process at once: all that are named, or none',
         tags: ['administration'],
         body: settingsBody,
@@ -53,6 +55,7 @@ function addPrincipals(app: App, { hub, identities }: RouteParts): void {
     {
       config: { access: access.operators },
       schema: {
+        operationId: 'listPrincipals',
         summary: 'Who may speak, and who might once',
         tags: ['administration'],
         response: replies({ 200: principalsReply }),
@@ -65,6 +68,7 @@ function addPrincipals(app: App, { hub, identities }: RouteParts): void {
     {
       config: { access: access.operators },
       schema: {
+        operationId: 'getPrincipal',
         summary: 'One principal',
         tags: ['administration'],
         params: principalParams,
@@ -78,10 +82,11 @@ function addPrincipals(app: App, { hub, identities }: RouteParts): void {
     {
       config: { access: access.operators },
       schema: {
+        operationId: 'addPrincipal',
         summary: 'Add a principal; its token is in this answer alone',
         tags: ['administration'],
         body: principalBody,
-        response: replies({ 201: principalReply }),
+        response: replies({ 201: principalReply.describe('added') }),
       },
     },
     async (request, reply) => {
@@ -95,6 +100,7 @@ function addPrincipals(app: App, { hub, identities }: RouteParts): void {
     {
       config: { access: access.operators },
       schema: {
+        operationId: 'revokePrincipal',
         summary: 'End a principal for good, at once, live connections included',
         tags: ['administration'],
         params: principalParams,

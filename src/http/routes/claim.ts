@@ -1,7 +1,8 @@
 import type { FastifyReply } from 'fastify'
 import type { ClaimedDelivery, ClaimReply, NodeIdentity } from '../../contract/steps.js'
 import { claimBody, claimReply, hostParams } from '../../contract/wire.js'
-import { access, callSignal, requireHost } from '../access.js'
+import { access, callSignal, requireHost, requireStanding } from '../access.js'
+import type { Caller } from '../identities.js'
 import { problem } from '../problem.js'
 import { isJsonPayload } from './messages.js'
 import { type App, type RouteParts, replies } from './parts.js'
@@ -20,6 +21,7 @@ export function addClaimRoute(app: App, parts: RouteParts): void {
     {
       config: { access: access.nodes, waits: true },
       schema: {
+        operationId: 'claim',
         summary: 'Claim deliveries: a repeated request answers the same ones again',
         tags: ['nodes'],
         params: hostParams,
@@ -41,8 +43,9 @@ export function addClaimRoute(app: App, parts: RouteParts): void {
         const answer = await claimWaiting(parts, who, claim, {
           waitMs,
           signal,
-          revoked: request.caller.signal,
+          caller: request.caller,
         })
+        requireStanding(request.caller)
         return sendText(reply, claimText(answer, payloads))
       } finally {
         waiting -= 1
@@ -62,7 +65,7 @@ function sendText(reply: FastifyReply, text: string): FastifyReply {
 interface Waiting {
   readonly waitMs: number
   readonly signal: AbortSignal
-  readonly revoked: AbortSignal
+  readonly caller: Caller
 }
 
 /**
@@ -73,13 +76,13 @@ async function claimWaiting(
   { functions, tail, closing }: RouteParts,
   who: NodeIdentity,
   { request, count }: { readonly request: number; readonly count: number },
-  { waitMs, signal, revoked }: Waiting,
+  { waitMs, signal, caller }: Waiting,
 ): Promise<ClaimReply> {
   const deadlineAt = performance.now() + waitMs
   const ghosts: string[] = []
   const missing: string[] = []
   for (;;) {
-    if (revoked.aborted) throw problem('UNAUTHENTICATED', 'the principal was revoked')
+    requireStanding(caller)
     const leftMs = deadlineAt - performance.now()
     const last = leftMs <= 0 || closing.aborted
     const reply = await functions.claim(who, request, count, { openIfEmpty: !last })
@@ -92,7 +95,7 @@ async function claimWaiting(
     const trustedMs = tail.ageMs() > tailTrustedMs ? lookAgainMs : Number.POSITIVE_INFINITY
     const pauseMs = Math.max(1, Math.min(leftMs, untilNextMs, trustedMs))
     await tail.wait(`host:${who.host}`, reply.logId, pauseMs, signal)
-    if (signal.aborted && !closing.aborted && !revoked.aborted) return { ...reply, ghosts, missing }
+    if (signal.aborted && !closing.aborted && !caller.signal.aborted) return { ...reply, ghosts, missing }
   }
 }
 

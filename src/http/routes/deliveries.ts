@@ -38,6 +38,7 @@ function addReads(app: App, { hub }: RouteParts): void {
     {
       config: { access: access.hosts },
       schema: {
+        operationId: 'listDeliveries',
         summary: 'Live deliveries by host and state; a node names its own host',
         tags: ['deliveries'],
         querystring: deliveriesQuery,
@@ -55,6 +56,7 @@ function addReads(app: App, { hub }: RouteParts): void {
     {
       config: { access: access.hosts },
       schema: {
+        operationId: 'getDelivery',
         summary: 'A delivery with its attempts and its timeline',
         tags: ['deliveries'],
         params: deliveryParams,
@@ -72,6 +74,7 @@ function addReads(app: App, { hub }: RouteParts): void {
     {
       config: { access: access.hosts },
       schema: {
+        operationId: 'whyDelivery',
         summary: 'Why a delivery is where it is',
         tags: ['deliveries'],
         params: deliveryParams,
@@ -92,6 +95,7 @@ function addLists(app: App, { hub }: RouteParts): void {
     {
       config: { access: access.readers },
       schema: {
+        operationId: 'listHeld',
         summary: 'The held queue, oldest first',
         tags: ['deliveries'],
         querystring: pageQuery,
@@ -108,6 +112,7 @@ function addLists(app: App, { hub }: RouteParts): void {
     {
       config: { access: access.readers },
       schema: {
+        operationId: 'listUnknown',
         summary: 'Attempts whose outcome nobody knows, and deliveries in doubt, oldest first',
         tags: ['deliveries'],
         querystring: pageQuery,
@@ -127,6 +132,7 @@ function addAct(app: App, { hub }: RouteParts, act: OperatorAct): void {
     {
       config: { access: access.operators },
       schema: {
+        operationId: `${act}Deliveries`,
         summary: `${summaries[act]}: every one on a page of those that a filter names`,
         tags: ['deliveries'],
         body: bulkBody,
@@ -143,6 +149,7 @@ function addAct(app: App, { hub }: RouteParts, act: OperatorAct): void {
     {
       config: { access: access.operators },
       schema: {
+        operationId: `${act}Delivery`,
         summary: summaries[act],
         tags: ['deliveries'],
         params: deliveryParams,

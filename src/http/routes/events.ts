@@ -1,16 +1,40 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { z } from 'zod'
 import { isHoldfastError } from '../../contract/errors.js'
-import { eventsQuery } from '../../contract/wire.js'
+import { eventSchema, eventsQuery } from '../../contract/wire.js'
 import type { LogEntry } from '../../hub/log-tail.js'
 import { isAfter, lastLogId, logEntryOf } from '../../hub/log-tail.js'
 import { streamEntriesOf } from '../../record/connections.js'
 import { access, callSignal } from '../access.js'
 import { problem } from '../problem.js'
-import type { App, RouteParts } from './parts.js'
+import { type App, type RouteParts, replies } from './parts.js'
 
 const entriesAtOnce = 200
 const waitMs = 5000
 const retryMs = 500
+/** For the last of a stream to be read once it is over. */
+const lingerMs = 1000
 const idPattern = /^\d{1,15}-\d{1,15}$/
+
+const eventsHeaders = z.object({
+  'last-event-id': z
+    .string()
+    .optional()
+    .describe('the id of the last event that was seen; without it the stream begins now'),
+})
+
+const gapSchema = z
+  .object({
+    after: z.string().describe('the position that was asked for'),
+    first: z.string().describe('the entry with which the log goes on'),
+  })
+  .meta({ id: 'Gap' })
+
+const eventsAnswer = {
+  description:
+    'Events without end. `event` is the verb, or `gap`; `id` is the place in the log; this is the form of `data`',
+  content: { 'text/event-stream': { schema: z.union([eventSchema, gapSchema]) } },
+}
 
 interface ServerEvent {
   readonly id: string
@@ -26,9 +50,12 @@ export function addEventRoute(app: App, parts: RouteParts): void {
       sse: { kind: 'only', heartbeat: true },
       config: { access: access.readers, waits: true },
       schema: {
+        operationId: 'streamEvents',
         summary: 'The log as server-sent events; `Last-Event-ID` resumes, `gap` tells where it cannot',
         tags: ['events'],
+        headers: eventsHeaders,
         querystring: eventsQuery,
+        response: replies({ 200: eventsAnswer }),
       },
     },
     async (request, reply) => {
@@ -42,7 +69,11 @@ export function addEventRoute(app: App, parts: RouteParts): void {
       }
       const start = from ?? (await lastLogId(parts.reader, parts.keys))
       const signal = callSignal(request, reply, parts.closing)
+      // A client that does not read cannot keep its stream for longer than it may.
+      signal.addEventListener('abort', () => setTimeout(() => reply.raw.destroy(), lingerMs).unref())
       reply.sse.sendHeaders()
+      // Else they would wait for the first event.
+      reply.raw.flushHeaders()
       await reply.sse.send(eventsFrom(parts, start, signal))
       reply.sse.close()
     },
@@ -59,7 +90,7 @@ async function* eventsFrom(
   while (!signal.aborted) {
     const found = await readAfter(parts, position)
     if (found === undefined) {
-      await parts.tail.wait('any', position, retryMs, signal)
+      await sleep(retryMs, undefined, { signal }).catch(() => undefined)
       continue
     }
     if (found.gap !== undefined) {
@@ -67,6 +98,7 @@ async function* eventsFrom(
       position = found.position
     }
     for (const entry of found.entries) {
+      if (signal.aborted) return
       yield eventOf(entry)
       position = entry.id
     }
@@ -84,24 +116,21 @@ interface Found {
 /** Undefined while the record cannot be read. */
 async function readAfter({ reader, keys }: RouteParts, position: string): Promise<Found | undefined> {
   try {
-    const [own, later, edge, last] = (
+    const [own, later, last] = (
       await reader.all([
         ['XRANGE', keys.log, position, position],
         ['XRANGE', keys.log, `(${position}`, '+', 'COUNT', entriesAtOnce],
-        ['XRANGE', keys.log, '-', '+', 'COUNT', 1],
         ['XREVRANGE', keys.log, '+', '-', 'COUNT', 1],
       ])
     ).map(streamEntriesOf)
     const entries = (later ?? []).map(logEntryOf)
-    const first = edge?.[0]?.id ?? '0-0'
+    if (position === '0-0' || (own?.length ?? 0) > 0) return { entries, position }
+    // Trimmed past the position, or a record that lost what was told before.
     const end = last?.[0]?.id ?? '0-0'
-    const reachesBack = position === '0-0' || (own?.length ?? 0) > 0
-    if (reachesBack || (!isAfter(first, position) && !isAfter(position, end))) return { entries, position }
-    // Trimmed past the position, or a record that has gone back behind it.
     const resumed = isAfter(position, end) ? end : position
     return { entries, gap: { after: position, first: entries[0]?.id ?? end }, position: resumed }
   } catch (error) {
-    if (isHoldfastError(error, 'STORE_UNAVAILABLE', 'DEADLINE_EXCEEDED')) return undefined
+    if (isHoldfastError(error, 'STORE_UNAVAILABLE', 'DEADLINE_EXCEEDED', 'STORE_UNKNOWN')) return undefined
     throw error
   }
 }

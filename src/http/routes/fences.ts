@@ -10,6 +10,7 @@ export function addFenceRoutes(app: App, { hub }: RouteParts): void {
     {
       config: { access: access.readers },
       schema: {
+        operationId: 'listFences',
         summary: 'The fences that stand, and fields of their hash that no rule reads',
         tags: ['fences'],
         response: replies({ 200: fencesReply }),
@@ -22,6 +23,7 @@ export function addFenceRoutes(app: App, { hub }: RouteParts): void {
     {
       config: { access: access.operators },
       schema: {
+        operationId: 'setFence',
         summary: 'Set a fence, or change its reason and expiry',
         tags: ['fences'],
         params: fenceParams,
@@ -40,6 +42,7 @@ export function addFenceRoutes(app: App, { hub }: RouteParts): void {
     {
       config: { access: access.operators },
       schema: {
+        operationId: 'liftFence',
         summary: 'Lift a fence: what a pause parked is served next, what a hold held is queued again',
         tags: ['fences'],
         params: fenceParams,

@@ -1,10 +1,10 @@
-import type { z } from 'zod'
+import { z } from 'zod'
 import { readyReply } from '../../contract/wire.js'
 import { readVitals } from '../../hub/vitals.js'
 import { access } from '../access.js'
 import type { Metrics } from '../metrics.js'
 import type { Pulse } from '../pulse.js'
-import type { App, RouteParts } from './parts.js'
+import { type App, type RouteParts, replies } from './parts.js'
 
 export interface HealthParts extends RouteParts {
   readonly metrics: Metrics
@@ -22,7 +22,15 @@ const readingEveryMs = 2000
 export function addHealthRoutes(app: App, parts: HealthParts): void {
   app.get(
     '/livez',
-    { config: { access: access.public }, schema: { summary: 'This process answers', tags: ['health'] } },
+    {
+      config: { access: access.public },
+      schema: {
+        operationId: 'getLiveness',
+        summary: 'This process answers',
+        tags: ['health'],
+        response: { 200: textAnswer('`ok`') },
+      },
+    },
     async (_, reply) => reply.type('text/plain').send('ok\n'),
   )
   app.get(
@@ -30,9 +38,13 @@ export function addHealthRoutes(app: App, parts: HealthParts): void {
     {
       config: { access: access.public },
       schema: {
+        operationId: 'getReadiness',
         summary: 'Whether work should come here: the record is right, and every loop succeeded lately',
         tags: ['health'],
-        response: { 200: readyReply, 503: readyReply },
+        response: {
+          200: readyReply.describe('ready'),
+          503: readyReply.describe('not ready: the checks say why'),
+        },
       },
     },
     async (_, reply) => {
@@ -41,6 +53,10 @@ export function addHealthRoutes(app: App, parts: HealthParts): void {
     },
   )
   addMetrics(app, parts)
+}
+
+function textAnswer(description: string) {
+  return { description, content: { 'text/plain': { schema: z.string() } } }
 }
 
 function readiness({ pulse, tail, closing }: HealthParts): z.input<typeof readyReply> {
@@ -73,7 +89,12 @@ function addMetrics(app: App, parts: HealthParts): void {
     '/metrics',
     {
       config: { access: access.readers },
-      schema: { summary: 'Metrics in the text format of Prometheus', tags: ['health'] },
+      schema: {
+        operationId: 'getMetrics',
+        summary: 'Metrics in the text format of Prometheus',
+        tags: ['health'],
+        response: replies({ 200: textAnswer('every metric; docs/metrics.md says what they mean') }),
+      },
     },
     async (_, reply) => {
       if (performance.now() - readAt > readingEveryMs) {

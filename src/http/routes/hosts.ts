@@ -1,3 +1,4 @@
+import { z } from 'zod'
 import { fenceReplySchema, type HostView, hostViewSchema } from '../../contract/views.js'
 import { actBody, countsReply, hostParams, hostsReply, pageQuery, pendingReply } from '../../contract/wire.js'
 import type { Hub } from '../../hub/open-hub.js'
@@ -17,6 +18,7 @@ function addReads(app: App, { hub }: RouteParts): void {
     {
       config: { access: access.readers },
       schema: {
+        operationId: 'listHosts',
         summary: 'Hosts by name, with their nodes and what waits for them',
         tags: ['hosts'],
         querystring: pageQuery,
@@ -33,6 +35,7 @@ function addReads(app: App, { hub }: RouteParts): void {
     {
       config: { access: access.hosts },
       schema: {
+        operationId: 'getHost',
         summary: 'A host with its nodes and what waits for it',
         tags: ['hosts'],
         params: hostParams,
@@ -50,6 +53,7 @@ function addReads(app: App, { hub }: RouteParts): void {
     {
       config: { access: access.hosts },
       schema: {
+        operationId: 'listPending',
         summary: 'The pending list of a host as Redis has it, beside the rows it should agree with',
         tags: ['hosts'],
         params: hostParams,
@@ -69,6 +73,7 @@ function addReads(app: App, { hub }: RouteParts): void {
     {
       config: { access: access.readers },
       schema: {
+        operationId: 'getCounts',
         summary: 'Deliveries by state and attempts by outcome, as counted',
         tags: ['hosts'],
         response: replies({ 200: countsReply }),
@@ -84,10 +89,12 @@ function addActs(app: App, { hub }: RouteParts): void {
     {
       config: { access: access.operators },
       schema: {
+        operationId: 'drainHost',
         summary: 'Pause a host with the reason `drain`: what runs is finished, nothing new begins',
         tags: ['hosts'],
         params: hostParams,
-        body: actBody.partial().nullish(),
+        // A drain has one reason always, by which it is known.
+        body: z.strictObject({}).nullish(),
         response: replies({ 200: fenceReplySchema }),
       },
     },
@@ -98,6 +105,7 @@ function addActs(app: App, { hub }: RouteParts): void {
     {
       config: { access: access.operators },
       schema: {
+        operationId: 'retireHost',
         summary: 'Take a host out for good: its idle deliveries go to the held queue',
         tags: ['hosts'],
         params: hostParams,

@@ -1,3 +1,5 @@
+import { z } from 'zod'
+import { access } from '../access.js'
 import type { Limits } from '../limits.js'
 import { problem } from '../problem.js'
 import { addAdministrationRoutes } from './administration.js'
@@ -34,8 +36,18 @@ export function addRoutes(app: App, parts: AllParts): void {
   addReportRoute(app, parts)
   addEventRoute(app, parts)
   addHealthRoutes(app, parts)
-  app.get('/openapi.json', { config: { access: 'public' }, schema: { hide: true } }, async () =>
-    app.swagger(),
+  app.get(
+    '/openapi.json',
+    {
+      config: { access: access.public },
+      schema: {
+        operationId: 'getOpenApi',
+        summary: 'This interface as an OpenAPI 3.1 document',
+        tags: ['health'],
+        response: { 200: z.looseObject({}).describe('the document') },
+      },
+    },
+    async () => ({ ...app.swagger() }),
   )
   refuseOtherMethods(app, new Map(methods))
   app.setNotFoundHandler(async ({ method, url }) => {
@@ -43,7 +55,7 @@ export function addRoutes(app: App, parts: AllParts): void {
   })
 }
 
-const everyMethod = ['GET', 'POST', 'PUT', 'DELETE', 'PATCH'] as const
+const everyMethod = ['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'TRACE'] as const
 
 /** A route that is there, but not under this method, says which methods it knows. */
 function refuseOtherMethods(app: App, methods: ReadonlyMap<string, ReadonlySet<string>>): void {

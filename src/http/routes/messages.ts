@@ -11,22 +11,55 @@ import {
   resendBody,
   waitQuery,
 } from '../../contract/wire.js'
-import { access, callSignal, requireSender, senderOf } from '../access.js'
+import { access, callSignal, requireSender, requireStanding, senderOf } from '../access.js'
+import type { BodyLimit, ListLimit } from '../json-bodies.js'
+import type { Limits } from '../limits.js'
 import { problem } from '../problem.js'
+import type { Pulse } from '../pulse.js'
 import { type App, type RouteParts, replies } from './parts.js'
 
 const accepted = replies({
   200: acceptedReply.describe('accepted before, under this key'),
-  201: acceptedReply,
+  201: acceptedReply.describe('accepted'),
 })
 
+export interface MessageParts extends RouteParts {
+  readonly limits: Limits
+  readonly pulse: Pulse
+}
+
+/** Bytes that a recipient takes at most: its id with every character escaped, and JSON around it. */
+const recipientBytes = 600
+/** Everything of a message that is neither payload nor recipient. */
+const otherBytes = 64 * 1024
+
+/** No body over it holds a message that would be accepted: a payload takes a third more as base64. */
+function payloadLimitOf({ maxPayloadBytes, maxRecipients }: Pulse): BodyLimit {
+  const bytes = Math.ceil((maxPayloadBytes * 4) / 3) + recipientBytes * maxRecipients + otherBytes
+  const detail = `the body is over ${bytes} bytes, and max_payload_bytes is ${maxPayloadBytes}`
+  return { bytes, refusal: () => problem('PAYLOAD_TOO_LARGE', detail) }
+}
+
+/** Named twice is named once; the exact number is counted by the record. */
+function listLimitOf({ maxRecipients }: Pulse): ListLimit {
+  return { most: 2 * maxRecipients, code: 'TOO_MANY_RECIPIENTS' }
+}
+
 /** Messages: accept, look at, wait for, send again. */
-export function addMessageRoutes(app: App, { hub, closing }: RouteParts): void {
+export function addMessageRoutes(app: App, parts: MessageParts): void {
+  const { hub, closing, limits } = parts
+  const producing = {
+    access: access.producers,
+    payloadLimit: () => payloadLimitOf(parts.pulse),
+    listLimit: () => listLimitOf(parts.pulse),
+  }
   app.post(
     '/v1/messages',
     {
-      config: { access: access.producers },
+      bodyLimit: limits.bodyBytes,
+      config: producing,
       schema: {
+        operationId: 'acceptMessage',
         summary: 'Accept a message: once this answers, nothing of it can be lost',
         tags: ['messages'],
         headers: idempotencyHeaders,
@@ -56,8 +89,10 @@ export function addMessageRoutes(app: App, { hub, closing }: RouteParts): void {
   app.post(
     '/v1/messages/:id/resend',
     {
-      config: { access: access.producers },
+      bodyLimit: limits.bodyBytes,
+      config: producing,
       schema: {
+        operationId: 'resendMessage',
         summary: 'The same payload as a new message, with a link to the first',
         tags: ['messages'],
         params: messageParams,
@@ -80,6 +115,7 @@ export function addMessageRoutes(app: App, { hub, closing }: RouteParts): void {
     {
       config: { access: access.messages, waits: true },
       schema: {
+        operationId: 'getMessage',
         summary: 'A message with its deliveries and their outcomes; waits for them when asked',
         tags: ['messages'],
         params: messageParams,
@@ -95,7 +131,9 @@ export function addMessageRoutes(app: App, { hub, closing }: RouteParts): void {
         requireSender(request.caller, view.sender)
         if (waitMs === 0 || view.settledAt !== undefined) return view
       }
-      return await hub.waitFor(id, waitMs, callSignal(request, reply, closing))
+      const view = await hub.waitFor(id, waitMs, callSignal(request, reply, closing))
+      requireStanding(request.caller)
+      return view
     },
   )
 }

@@ -1,3 +1,4 @@
+import { z } from 'zod'
 import type { NodeIdentity, StepResult } from '../../contract/steps.js'
 import {
   beginBody,
@@ -31,6 +32,7 @@ function addMembership(app: App, { functions, beats }: RouteParts): void {
     {
       config: { access: access.nodes },
       schema: {
+        operationId: 'join',
         summary: 'Join: a higher incarnation supersedes the earlier process of the node',
         tags: ['nodes'],
         params: nodeParams,
@@ -60,6 +62,7 @@ function addMembership(app: App, { functions, beats }: RouteParts): void {
     {
       config: { access: access.nodes },
       schema: {
+        operationId: 'heartbeat',
         summary: 'Heartbeat: this process lives',
         tags: ['nodes'],
         params: nodeParams,
@@ -92,17 +95,19 @@ function addLeave(app: App, { functions }: RouteParts): void {
     {
       config: { access: access.nodes },
       schema: {
+        operationId: 'leave',
         summary: 'Leave: what the node owns and has not begun may be taken over at once, uncounted',
         tags: ['nodes'],
         params: nodeParams,
         querystring: leaveQuery,
+        response: replies({ 204: z.null().optional().describe('the node has left; there is no body') }),
       },
     },
     async (request, reply) => {
       const { host, node } = request.params
       requireHost(request.caller, host)
       await functions.leave({ host, node, incarnation: request.query.incarnation })
-      return await reply.code(204).send()
+      return await reply.code(204).send(undefined)
     },
   )
 }
@@ -139,7 +144,15 @@ function addSteps(app: App, { functions }: RouteParts): void {
   const config = { access: access.nodes }
   app.post(
     '/v1/hosts/:host/mirror',
-    { config, schema: { summary: "The node's copies are durable", body: stepBody, ...common } },
+    {
+      config,
+      schema: {
+        operationId: 'mirror',
+        summary: "The node's copies are durable",
+        body: stepBody,
+        ...common,
+      },
+    },
     stepBy(functions.mirror),
   )
   app.post(
@@ -147,6 +160,7 @@ function addSteps(app: App, { functions }: RouteParts): void {
     {
       config,
       schema: {
+        operationId: 'ack',
         summary: 'Durable handoff receipt: the entries leave stream and pending list',
         body: stepBody,
         ...common,
@@ -159,6 +173,7 @@ function addSteps(app: App, { functions }: RouteParts): void {
     {
       config,
       schema: {
+        operationId: 'refuse',
         summary: 'The node cannot take these, or cannot tell whether its copies are good',
         body: refuseBody,
         ...common,
@@ -171,6 +186,7 @@ function addSteps(app: App, { functions }: RouteParts): void {
     {
       config,
       schema: {
+        operationId: 'begin',
         summary: 'Open attempts under grants: the only permission to execute',
         body: beginBody,
         ...common,

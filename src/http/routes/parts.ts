@@ -6,7 +6,7 @@ import type {
   RawServerDefault,
 } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
-import { z } from 'zod'
+import type { z } from 'zod'
 import type { OnPoint } from '../../contract/points.js'
 import { problemSchema } from '../../contract/wire.js'
 import type { LogTail } from '../../hub/log-tail.js'
@@ -40,11 +40,19 @@ export interface RouteParts {
   readonly onPoint: OnPoint | undefined
 }
 
+/** An answer as text of another kind than JSON; what a route does not describe is not checked. */
+export interface TextReply<Type extends string, Schema extends z.ZodType> {
+  readonly description: string
+  readonly content: { readonly [Each in Type]: { readonly schema: Schema } }
+}
+
+const problems = { 'application/problem+json': { schema: problemSchema } }
+
 /** Answers of a route: its own, and problems for everything else. */
-export function replies<Good extends Record<number, z.ZodType>>(good: Good) {
-  const problems = z
-    .object(problemSchema.shape)
-    .describe('a problem; `code` says which')
-    .meta({ id: 'AnyProblem' })
-  return { ...good, '4xx': problems, '5xx': problems }
+export function replies<Good extends Record<number, z.ZodType | TextReply<string, z.ZodType>>>(good: Good) {
+  return {
+    ...good,
+    '4xx': { description: 'Refused: `code` says why, `next` what to do about it', content: problems },
+    '5xx': { description: 'Failed, or nobody knows whether it was done: see `code`', content: problems },
+  }
 }

@@ -4,16 +4,23 @@ import type { Outcome } from '../../contract/outcomes.js'
 import type { ReportItem } from '../../contract/steps.js'
 import { reportBody, stepReply } from '../../contract/wire.js'
 import { access, requireHost } from '../access.js'
+import type { Limits } from '../limits.js'
 import { type App, type RouteParts, replies } from './parts.js'
 import { resultsOf } from './results.js'
 
+export interface ReportParts extends RouteParts {
+  readonly limits: Limits
+}
+
 /** Reports: how attempts went. */
-export function addReportRoute(app: App, { functions }: RouteParts): void {
+export function addReportRoute(app: App, { functions, limits }: ReportParts): void {
   app.post(
     '/delivery-report',
     {
+      bodyLimit: limits.bodyBytes,
       config: { access: access.nodes },
       schema: {
+        operationId: 'report',
         summary: 'How attempts went; accepted from any process of the node whose grant it was',
         tags: ['nodes'],
         body: reportBody,

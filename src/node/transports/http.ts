@@ -3,6 +3,7 @@ import { type Calls, type HubAddress, openCalls } from '../../client/calls.js'
 import { ExchangeFailure } from '../../client/exchange.js'
 import { part } from '../../client/open-client.js'
 import { isErrorCode, isHoldfastError } from '../../contract/errors.js'
+import { parseJsonSource } from '../../contract/json-source.js'
 import type {
   ClaimedDelivery,
   ClaimReply,
@@ -23,6 +24,8 @@ import type { NodeTransport, SendOptions } from '../transport.js'
 /** A hub answers a waiting claim by then, so that whatever stands between sees traffic. */
 const longestPollMs = 25_000
 const answerMs = 10_000
+/** Of reports in one call: a batch of the largest results would hold up the hub, or not be taken at all. */
+const reportBytesAtMost = 512 * 1024
 
 /**
  * The transport of nodes outside the trust boundary: everything goes through a hub, under a principal that is
@@ -31,6 +34,8 @@ const answerMs = 10_000
 export function openHttpTransport(address: HubAddress): NodeTransport {
   const calls = openCalls(address)
   const steps = stepsOver(calls)
+  /** The last answer to a claim, without what it handed out: one that is aborted answers as of then. */
+  let last = nothing
   return {
     ...membershipOver(calls),
     ...steps,
@@ -45,13 +50,16 @@ export function openHttpTransport(address: HubAddress): NodeTransport {
           body,
           reply: claimReply,
           deadlineMs: pollMs + answerMs,
-          signal,
+          // The signal ends a wait: without one the answer is on its way.
+          ...(waitMs > 0 ? { waits: true, signal } : {}),
           onSent,
         })
-        return claimReplyOf(value)
+        const reply = claimReplyOf(value)
+        last = { ...reply, ghosts: [], missing: [], deliveries: [] }
+        return reply
       } catch (error) {
         // Whatever the hub claimed meanwhile is free again once this node leaves.
-        if (signal.aborted && isAbort(error)) return nothing
+        if (signal.aborted && isAbort(error)) return last
         throw error
       }
     },
@@ -143,18 +151,54 @@ function stepsOver(calls: Calls): Pick<NodeTransport, 'mirror' | 'ack' | 'refuse
         options,
       ),
     report: async (who, items, { onSent }) => {
-      const { host, node, incarnation } = who
-      const head = JSON.stringify({ host, node, incarnation }).slice(0, -1)
-      const body = `${head},"reports":[${items.map(reportText).join(',')}]}`
-      const { value } = await calls.call({
-        method: 'POST',
-        path: '/delivery-report',
-        body,
-        reply: stepReply,
-        onSent,
-      })
-      return value.results.map(stepResultOf)
+      const results: StepResult[] = []
+      for (const body of bodiesOf(items)) results.push(...(await sendReports(calls, who, body, onSent)))
+      return results
     },
+  }
+}
+
+interface WrittenReport {
+  readonly item: ReportItem
+  readonly text: string
+}
+
+/** So many reports to a body that it stays small for the hub; a large one goes alone. */
+function bodiesOf(items: readonly ReportItem[]): WrittenReport[][] {
+  let body: WrittenReport[] = []
+  let bytes = 0
+  const bodies = [body]
+  for (const item of items) {
+    const text = reportText(item)
+    const size = Buffer.byteLength(text)
+    if (body.length > 0 && bytes + size > reportBytesAtMost) {
+      body = []
+      bytes = 0
+      bodies.push(body)
+    }
+    body.push({ item, text })
+    bytes += size
+  }
+  return bodies
+}
+
+async function sendReports(
+  calls: Calls,
+  { host, node, incarnation }: NodeIdentity,
+  reports: readonly WrittenReport[],
+  onSent: SendOptions['onSent'],
+): Promise<StepResult[]> {
+  const head = JSON.stringify({ host, node, incarnation }).slice(0, -1)
+  const body = `${head},"reports":[${reports.map(({ text }) => text).join(',')}]}`
+  try {
+    const path = '/delivery-report'
+    const { value } = await calls.call({ method: 'POST', path, body, reply: stepReply, onSent })
+    return value.results.map(stepResultOf)
+  } catch (error) {
+    // Where it is one report's alone, the node can shorten what a hub does not read.
+    const [only, ...others] = reports
+    if (only === undefined || others.length > 0 || !isHoldfastError(error, 'BODY_TOO_LARGE')) throw error
+    return [{ id: only.item.id, ok: false, code: 'RESULT_TOO_LARGE', detail: error.message }]
   }
 }
 
@@ -167,15 +211,21 @@ function reportText({ id, grant, key, outcome }: ReportItem): string {
 
 function outcomeText(outcome: ReportItem['outcome']): string {
   if (outcome.kind === 'result') return `{"kind":"result","result":${jsonText(outcome.result)}}`
-  const { kind, errorCode, errorJson } = outcome
+  const { kind, errorCode, errorJson = '' } = outcome
   const head = JSON.stringify({ kind, errorCode })
-  return errorJson === undefined ? head : `${head.slice(0, -1)},"errorJson":${jsonText(errorJson)}}`
+  return errorJson === '' ? head : `${head.slice(0, -1)},"errorJson":${jsonText(errorJson)}}`
 }
 
-/** Text that is no JSON travels as a string: an outcome is never lost for its form. */
+/** A hub reads bodies 64 deep, and a body stands four deep in the body of its report. */
+const deepest = 60
+
+/**
+ * Text that a hub would not take as JSON travels as a string: no outcome is lost for its form, nor are those
+ * that are reported with it.
+ */
 function jsonText(text: string): string {
   try {
-    JSON.parse(text)
+    parseJsonSource(Buffer.from(text), { maxDepth: deepest })
     return text
   } catch {
     return JSON.stringify(text)

@@ -1,0 +1,171 @@
+import { expect, it } from 'vitest'
+import type { LiveState, Page, PageOptions } from '../../src/contract/hub.js'
+import { idsOf, type Make, never, neverMessage, refused, type Stage, unknown } from './stage.js'
+
+/** Every entry by pages of this size, from both ways to the record. */
+async function allBy<Entry>(
+  stage: Stage,
+  limit: number,
+  read: (hub: Stage['hub'], page: PageOptions) => Promise<Page<Entry>>,
+): Promise<Entry[]> {
+  const found: Entry[] = []
+  let cursor: string | undefined
+  for (let pages = 0; pages < 200; pages += 1) {
+    const page = await stage.shown((hub) => read(hub, { cursor, limit }))
+    expect(page.entries.length).toBeLessThanOrEqual(limit)
+    found.push(...page.entries)
+    cursor = page.cursor
+    if (cursor === undefined) return found
+  }
+  throw new Error('the pages do not end')
+}
+
+const states: readonly LiveState[] = ['queued', 'claimed', 'mirrored', 'delivered', 'held', 'unknown']
+
+export function lists(make: Make): void {
+  it('pages of deliveries visit everything once, by host and by state', async () => {
+    const stage = await make()
+    const node = await stage.join()
+    const ids = await stage.acceptMany(14)
+    const claimed = await node.claimAll(12)
+    const first = claimed.slice(0, 12)
+    await node.mirror(...first.slice(0, 8))
+    await node.ack(...first.slice(0, 4))
+    const refusal = { reason: 'payload_corrupt' }
+    for (const [at, each] of [first[1], first[5], first[9]].entries()) {
+      const verdict = at === 0 ? ('failed' as const) : ('unknown' as const)
+      const why = at === 0 ? refusal : { reason: 'disk' }
+      if (each) await node.transport.refuse(node.who, [{ id: each.id, epoch: 1, verdict, ...why }])
+    }
+    const elsewhere = await stage.acceptMany(3, { to: [{ host: 'b' }, { host: 'c' }] })
+    const read = (filter: object) => (hub: Stage['hub'], page: PageOptions) =>
+      hub
+        .deliveries({ ...filter, ...page })
+        .then(({ deliveries, cursor }) => ({ entries: deliveries, cursor }))
+    for (const limit of [1, 4, 1000]) {
+      const found = idsOf(await allBy(stage, limit, read({})))
+      expect(found.toSorted()).toEqual([...ids, ...elsewhere].toSorted())
+    }
+    const onB = idsOf(await allBy(stage, 2, read({ host: 'b' })))
+    expect(onB).toEqual(elsewhere.filter((_, at) => at % 2 === 0))
+    const counts = await stage.shown((hub) => hub.counts())
+    for (const state of states) {
+      const found = await allBy(stage, 2, read({ state }))
+      expect(found.map((each) => each.state)).toEqual(found.map(() => state))
+      expect(found, state).toHaveLength(counts[state] ?? 0)
+    }
+  })
+
+  it('pages of the held queue, of the unknown list and of pending lists visit everything once', async () => {
+    const stage = await make()
+    const node = await stage.join()
+    await stage.acceptMany(7)
+    const delivered = await node.deliverAll()
+    for (const each of delivered) await node.conclude(await node.open(each), unknown)
+    await stage.acceptMany(7)
+    const held = await node.deliverAll()
+    for (const { id } of held) await stage.hub.holdDelivery(id, { actor: 'kim', reason: 'r' })
+    await stage.acceptMany(7)
+    const pending = await node.claimAll()
+    await node.mirror(...pending.slice(0, 3))
+    const shownPending = (hub: Stage['hub'], page: PageOptions) =>
+      hub.pendingPage('a', page).then(({ entries, cursor }) => ({
+        entries: entries.map((entry) => ({ ...entry, idleMs: 0 })),
+        cursor,
+      }))
+    for (const limit of [1, 3, 7, 1000]) {
+      expect(idsOf(await allBy(stage, limit, (hub, page) => hub.heldPage(page)))).toEqual(idsOf(held))
+      const doubtful = await allBy(stage, limit, (hub, page) => hub.unknownPage(page))
+      expect(idsOf(doubtful)).toEqual(delivered.map(({ id }) => `${id}/1`))
+      const listed = await allBy(stage, limit, shownPending)
+      expect(listed.map((entry) => entry.delivery)).toEqual(idsOf(pending))
+    }
+    expect(await allBy(stage, 1000, shownPending)).toEqual(
+      pending.map(({ id }, at) => ({
+        host: 'a',
+        entry: expect.stringMatching(/^\d+-\d+$/),
+        consumer: 'n1',
+        idleMs: 0,
+        delivery: id,
+        state: at < 3 ? 'mirrored' : 'claimed',
+        epoch: 1,
+        owner: 'n1',
+      })),
+    )
+    expect(idsOf(await stage.hub.held())).toEqual(idsOf(held))
+    expect(await stage.hub.unknown()).toHaveLength(7)
+    expect(await stage.hub.pending()).toHaveLength(7)
+    expect(await stage.hub.pending('b')).toEqual([])
+  })
+
+  it('pages of hosts visit every one once, with nodes and what waits', async () => {
+    const stage = await make()
+    await stage.acceptMany(2, { to: [{ host: 'z' }, { host: 'b' }, { host: 'a.1' }] })
+    await stage.join({ host: 'joined' })
+    for (const limit of [1, 3, 1000]) {
+      const hosts = await allBy(stage, limit, (hub, page) =>
+        hub.hostPage(page).then(({ entries, cursor }) => ({
+          entries: entries.map(({ nodes, ...host }) => ({ ...host, nodes: nodes.map(({ node }) => node) })),
+          cursor,
+        })),
+      )
+      expect(hosts).toEqual([
+        { host: 'a.1', joined: false, entries: 2, awaiting: 0, nodes: [] },
+        { host: 'b', joined: false, entries: 2, awaiting: 0, nodes: [] },
+        { host: 'joined', joined: true, entries: 0, awaiting: 0, nodes: ['n1'] },
+        { host: 'z', joined: false, entries: 2, awaiting: 0, nodes: [] },
+      ])
+    }
+    expect((await stage.hub.hosts()).map(({ host }) => host)).toEqual(['a.1', 'b', 'joined', 'z'])
+    expect(await stage.hub.host('never')).toBeUndefined()
+  })
+
+  it('say what is not there, and refuse what is no id or cursor', async () => {
+    const stage = await make()
+    await stage.acceptMany(1)
+    const { hub } = stage
+    await refused(stage, 'MESSAGE_NOT_FOUND', () => hub.message(neverMessage))
+    await refused(stage, 'DELIVERY_NOT_FOUND', () => hub.delivery(never))
+    await refused(stage, 'DELIVERY_NOT_FOUND', () => hub.why(never))
+    for (const bad of ['', 'x', '..', 'a/b', '%2F', '\ud800', 'x'.repeat(300)]) {
+      await refused(stage, 'INVALID_ARGUMENT', () => hub.message(bad))
+      await refused(stage, 'INVALID_ARGUMENT', () => hub.delivery(bad))
+      await refused(stage, 'INVALID_ARGUMENT', () => hub.why(bad))
+    }
+    for (const bad of ['', 'A', '..', 'a/b', '\ud800', 'x'.repeat(64)]) {
+      await refused(stage, 'INVALID_ARGUMENT', () => hub.host(bad))
+      await refused(stage, 'INVALID_ARGUMENT', () => hub.pendingPage(bad))
+      await refused(stage, 'INVALID_ARGUMENT', () => hub.deliveries({ host: bad }))
+    }
+    const cursor = 'none of ours'
+    await refused(stage, 'INVALID_ARGUMENT', () => hub.deliveries({ cursor }))
+    await refused(stage, 'INVALID_ARGUMENT', () => hub.heldPage({ cursor }))
+    await refused(stage, 'INVALID_ARGUMENT', () => hub.unknownPage({ cursor }))
+    await refused(stage, 'INVALID_ARGUMENT', () => hub.hostPage({ cursor }))
+    await refused(stage, 'INVALID_ARGUMENT', () => hub.pendingPage('a', { cursor }))
+  })
+
+  it('answer that there is no record, once it is gone, and recover with it', async () => {
+    const stage = await make()
+    const node = await stage.join()
+    const { hub, record } = stage
+    const identity = (await record.send('HGETALL', record.keys.identity)) as string[]
+    await record.send('DEL', record.keys.identity)
+    const calls: Readonly<Record<string, () => Promise<unknown>>> = {
+      accept: () => stage.accept(),
+      message: () => hub.message(neverMessage),
+      deliveries: () => hub.deliveries(),
+      held: () => hub.held(),
+      hosts: () => hub.hosts(),
+      fences: () => hub.fences(),
+      pause: () => hub.pause('hub', { actor: 'kim', reason: 'r' }),
+      configuration: () => hub.configuration(),
+      beat: () => node.beat(),
+      claim: () => node.claim(),
+    }
+    for (const call of Object.values(calls)) await refused(stage, 'STORE_UNKNOWN', call)
+    await record.send('HSET', record.keys.identity, ...identity)
+    await node.beat()
+    expect(await hub.fences()).toEqual([])
+  })
+}
