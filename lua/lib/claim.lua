@@ -93,6 +93,7 @@ function hf.offer(ctx, claim, row)
     hf.fail_delivery(ctx, row, 'blocked', 'fence', fence.field)
   elseif fence and fence.kind == 'hold' then
     hf.hold_delivery(ctx, row, 'fence', claim.node.name, fence.field)
+    if fence.expires_at then hf.look_again_at(claim, fence.expires_at) end
   elseif fence then
     hf.park(ctx, claim, row, lane, fence.field)
     if fence.expires_at then

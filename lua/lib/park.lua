@@ -93,6 +93,7 @@ local function serve_lane(ctx, claim, lane)
       hf.fail_delivery(ctx, row, 'blocked', 'fence', fence.field)
     elseif fence and fence.kind == 'hold' then
       hf.hold_delivery(ctx, row, 'fence', claim.node.name, fence.field)
+      if fence.expires_at then hf.look_again_at(claim, fence.expires_at) end
     elseif fence then
       return 'paused'
     elseif hf.came_too_late(ctx, row) then

@@ -1,4 +1,4 @@
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import 'fastify'
 import type { Role } from '../contract/principals.js'
 import type { Caller } from './identities.js'
 import { problem } from './problem.js'
@@ -74,11 +74,4 @@ export function requireSender(caller: Caller, sender: string): void {
 export function requireStanding({ signal, anonymous }: Caller): void {
   if (!signal.aborted) return
   throw problem('UNAUTHENTICATED', anonymous ? 'a principal exists now' : 'the principal was revoked')
-}
-
-/** Aborted when the client has gone, the principal is revoked, or the server closes. */
-export function callSignal(request: FastifyRequest, reply: FastifyReply, closing: AbortSignal): AbortSignal {
-  const gone = new AbortController()
-  reply.raw.once('close', () => gone.abort())
-  return AbortSignal.any([gone.signal, request.caller.signal, closing])
 }

@@ -67,6 +67,9 @@ export async function addAdmission(app: App, parts: AdmissionParts): Promise<Adm
     if (!waits && counts.working >= limits.underWay) {
       throw problem('OVERLOADED', `${counts.working} requests are under way on this hub`)
     }
+    if (waits && counts.waiting >= limits.waiting) {
+      throw problem('OVERLOADED', `${counts.waiting} requests wait on this hub already`)
+    }
     enter(request, waits ? 'waiting' : 'working')
   }
 

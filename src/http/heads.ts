@@ -42,6 +42,7 @@ function checkHead({ httpVersion, rawHeaders, headers, url = '' }: IncomingMessa
     }
     if (singular.has(name)) met.add(name)
   }
+  if (url.includes('#')) throw problem('INVALID_ARGUMENT', 'the path is not well-formed')
   // The absolute form names the host once more.
   const [, authority] = /^[a-z][a-z\d+.-]*:\/\/([^/?#]*)/i.exec(url) ?? []
   if (authority !== undefined && authority.toLowerCase() !== headers.host?.toLowerCase()) {
@@ -51,10 +52,10 @@ function checkHead({ httpVersion, rawHeaders, headers, url = '' }: IncomingMessa
 
 /** What is no HTTP, or came too slowly, is told so, unless that could be taken for another answer; then closed. */
 export function refuseMalformed(error: Error & { code?: string }, socket: Socket): void {
-  const answering = latest.get(socket)
-  if (socket.writable && error.code !== 'ECONNRESET' && mayTell(answering)) {
-    socket.end(refusalOf(error.code))
-  }
+  const refusal = refusals[error.code ?? ''] ?? (error.code?.startsWith('HPE_') ? notHttp : undefined)
+  // Nothing goes out where the connection failed, or its TLS: that would be waited for without end.
+  if (refusal === undefined || !socket.writable || !mayTell(latest.get(socket))) return void socket.destroy()
+  socket.end(textOf(refusal))
   socket.destroySoon()
 }
 
@@ -88,8 +89,7 @@ const refusals: Readonly<Record<string, Refusal>> = {
   },
 }
 
-function refusalOf(errorCode = ''): string {
-  const { status, code, detail } = refusals[errorCode] ?? notHttp
+function textOf({ status, code, detail }: Refusal): string {
   const body = JSON.stringify(problemOf(problem(code, detail, { status: Number(status.slice(0, 3)) })))
   const head = [
     `HTTP/1.1 ${status}`,

@@ -7,6 +7,7 @@ import type { LogEntry, LogTail } from '../hub/log-tail.js'
 import { digestOf, type PrincipalRow, readPrincipals } from '../hub/principals.js'
 import type { Keys } from '../record/keys.js'
 import type { Reader } from '../record/reader.js'
+import { sharedEnd } from './ends.js'
 import { isLoopback } from './listen.js'
 
 /** Who speaks. */
@@ -74,7 +75,7 @@ export async function openIdentities(parts: {
   let again = false
   /** Names that the log told were revoked: they are not used twice, and a reading may be older than that. */
   const revoked = new Set<string>()
-  const nobody = new AbortController()
+  const nobody = sharedEnd()
 
   async function read(): Promise<void> {
     do {
@@ -105,7 +106,7 @@ export async function openIdentities(parts: {
       if (view.revokedAt !== undefined || revoked.has(view.name)) continue
       const old = before.get(view.name)
       const same = old !== undefined && old.row.tokenSha256 === tokenSha256 && old.row.view.role === view.role
-      const known: Known = { row, revocation: same ? old.revocation : new AbortController() }
+      const known: Known = { row, revocation: same ? old.revocation : sharedEnd() }
       byName.set(view.name, known)
       if (tokenSha256 !== undefined) byToken.set(tokenSha256, known)
       if (view.certificateSha256 !== undefined) byCertificate.set(view.certificateSha256, known)

@@ -18,6 +18,8 @@ export interface Limits {
   readonly ratePerSecond: number
   /** Requests under way at the same time, those that wait left out. */
   readonly underWay: number
+  /** Requests that wait for something at the same time: claims, waits for messages, event streams. */
+  readonly waiting: number
   /** Milliseconds that the event loop may lag before requests are shed. */
   readonly lagMs: number
   /** Milliseconds that a shutdown waits for requests under way. */
@@ -34,6 +36,7 @@ export const defaultLimits: Limits = {
   stalledMs: 120_000,
   ratePerSecond: 2000,
   underWay: 1000,
+  waiting: 20_000,
   lagMs: 1000,
   drainMs: 10_000,
 }

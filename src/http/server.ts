@@ -18,6 +18,8 @@ import { openStore } from '../record/connections.js'
 import { functionsOf } from '../record/functions.js'
 import { readerOf } from '../record/reader.js'
 import { addAdmission } from './admission.js'
+import { watchCrowds } from './crowds.js'
+import { sharedEnd } from './ends.js'
 import { addHeadCheck, refuseMalformed } from './heads.js'
 import { openIdentities } from './identities.js'
 import { addJsonBodies } from './json-bodies.js'
@@ -117,7 +119,7 @@ async function open(
   })
   closers.push(() => pulse.stop())
 
-  const closing = new AbortController()
+  const closing = sharedEnd()
   const app = makeApp(log, limits, tls)
   const parts: RouteParts = {
     hub,
@@ -144,6 +146,7 @@ async function open(
     addRoutes(scope as unknown as App, { ...parts, metrics, pulse, limits, waiting: admission.waiting })
   })
   const url = await listenOn(app, listen, tls !== undefined)
+  closers.push(watchCrowds(app.server))
   let ending: Promise<void> | undefined
   async function end(): Promise<void> {
     closing.abort()

@@ -47,9 +47,10 @@ export async function listDeliveries(
   return { deliveries: found }
 }
 
-/** At most this many on a page. */
-export function pageLimit(page: PageOptions): number {
-  return Math.min(Math.max(page.limit ?? 100, 1), 1000)
+/** At most this many on a page. @throws INVALID_ARGUMENT */
+export function pageLimit({ limit = 100 }: PageOptions): number {
+  if (Number.isInteger(limit) && limit >= 1 && limit <= 1000) return limit
+  throw new HoldfastError('INVALID_ARGUMENT', `limit must be a whole number from 1 to 1000, not ${limit}`)
 }
 
 type Source = 'stream' | 'awaiting' | 'held' | 'unknown'

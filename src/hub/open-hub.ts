@@ -153,8 +153,8 @@ function hubOn(store: Store, keys: Keys, options: HubOptions): OpenedHub {
     repair,
     message: (id) => readMessage(reader, keys, id),
     waitFor: async (id, timeoutMs, signal) => {
-      const over = signal === undefined ? closing.signal : AbortSignal.any([signal, closing.signal])
-      return waitForMessage({ reader, keys, tail }, messageId(id), timeoutMs, over)
+      const isOver = () => signal?.aborted === true || closing.signal.aborted
+      return waitForMessage({ reader, keys, tail }, messageId(id), timeoutMs, { signal, isOver })
     },
     delivery: (id) => readDelivery(reader, keys, id),
     deliveries: (filter = {}) => listDeliveries(reader, keys, filter),

@@ -15,7 +15,7 @@ export async function waitForMessage(
   parts: { readonly reader: Reader; readonly keys: Keys; readonly tail: LogTail },
   id: string,
   timeoutMs: number,
-  signal?: AbortSignal,
+  until: { readonly signal?: AbortSignal | undefined; isOver(): boolean },
 ): Promise<MessageView> {
   const { reader, keys, tail } = parts
   const deadlineAt = performance.now() + timeoutMs
@@ -29,7 +29,7 @@ export async function waitForMessage(
     ])) as (string | null)[]
     if (acceptedAt === null) throw new HoldfastError('MESSAGE_NOT_FOUND', `no message ${id}`)
     const leftMs = deadlineAt - performance.now()
-    if (settledAt !== null || leftMs <= 0 || signal?.aborted) return readMessage(reader, keys, id)
-    await tail.wait(`message:${id}`, position, Math.min(leftMs, waitAtMostMs), signal)
+    if (settledAt !== null || leftMs <= 0 || until.isOver()) return readMessage(reader, keys, id)
+    await tail.wait(`message:${id}`, position, Math.min(leftMs, waitAtMostMs), until.signal)
   }
 }

@@ -51,7 +51,8 @@ interface HttpHub {
   readonly hub: Client
   readonly operator: string
   readonly tokens: Map<string, Promise<string>>
-  server: TestHubServer
+  /** Undefined while it is closed. */
+  server: TestHubServer | undefined
 }
 
 /** A surface of a hub over HTTP, with what only HTTP has. */
@@ -79,13 +80,14 @@ export async function httpEnvironment(
   return {
     makeRecord: async (settings) => {
       common ??= await openHttpHub(redis)
+      common.server ??= await reopened(common) // where a test failed in between
       await empty(common.record)
       for (const [name, value] of Object.entries(settings)) await common.record.config(name, value)
       return surfaceOf(common)
     },
     close: async () => {
       await common?.hub.close()
-      await common?.server.close()
+      await common?.server?.close()
       await common?.record.close()
       await redis.stop()
     },
@@ -129,7 +131,7 @@ function surfaceOf(common: HttpHub): HttpSurface {
     url,
     record,
     hub,
-    reference: throughServer(() => common.server.hub),
+    reference: throughServer(common),
     token,
     transport: async (host) => {
       const transport = openHttpTransport({ url, token: await token(host) })
@@ -139,10 +141,10 @@ function surfaceOf(common: HttpHub): HttpSurface {
     nodeReach: async (host) => ({ http: { url, token: await token(host) } }),
     waiting: () => waitingOn(url, operator),
     closeServer: async () => {
-      await common.server.close()
+      await common.server?.close()
+      common.server = undefined
       return async () => {
-        const listen = { host: '127.0.0.1', port: Number(new URL(url).port) }
-        common.server = await startHubServer(record, { listen })
+        common.server = await reopened(common)
       }
     },
     close: async () => {
@@ -151,9 +153,13 @@ function surfaceOf(common: HttpHub): HttpSurface {
   }
 }
 
+function reopened({ record, url }: HttpHub): Promise<TestHubServer> {
+  return startHubServer(record, { listen: { host: '127.0.0.1', port: Number(new URL(url).port) } })
+}
+
 /** The hub of whatever server runs when it is asked. */
-function throughServer(present: () => HubCalls): HubCalls {
-  return new Proxy(present(), { get: (_, name) => Reflect.get(present(), name) })
+function throughServer(common: HttpHub): HubCalls {
+  return new Proxy({} as HubCalls, { get: (_, name) => Reflect.get(common.server?.hub ?? {}, name) })
 }
 
 async function waitingOn(url: string, token: string): Promise<number> {

@@ -61,6 +61,9 @@ const calls = {
   report: /^POST \/delivery-report$/,
 } as const
 
+/** A call to a hub that is gone; on a kept connection that is just being closed it may have been sent. */
+const away: unknown = expect.stringMatching(/^(HUB_UNREACHABLE|DEADLINE_EXCEEDED)$/)
+
 function gateOf(): [Promise<void>, () => void] {
   let release = () => {}
   const gate = new Promise<void>((resolve) => {
@@ -235,9 +238,7 @@ describe('only over HTTP', () => {
       await unsent
       expect(await stage.hub.delivery(id)).toMatchObject({ state: 'queued' })
       proxy.refuse()
-      await expect(client.cancel(id, kim)).rejects.toMatchObject({
-        code: expect.stringMatching(/^(HUB_UNREACHABLE|DEADLINE_EXCEEDED)$/),
-      })
+      await expect(client.cancel(id, kim)).rejects.toMatchObject({ code: away })
     })
   })
 
@@ -266,7 +267,7 @@ describe('only over HTTP', () => {
       const reopen = await surface.closeServer()
       release() // what runs ends while nobody can be told
       await until(() => node.logs.some(({ log }) => log === 'no answer; the same call is repeated'))
-      await expect(stage.hub.drain('a', 'kim')).rejects.toMatchObject({ code: 'HUB_UNREACHABLE' })
+      await expect(stage.hub.drain('a', 'kim')).rejects.toMatchObject({ code: away })
       await reopen()
       await untilDone(ids)
       await expectOnce(ids, node.executed)

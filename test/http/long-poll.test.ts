@@ -396,6 +396,7 @@ it('500 idle polls on 500 hosts: one connection waits, an accept wakes its host 
   const polls = nodes.map((each) => poll(crowded, each))
   await until(async () => (await claimsOn(crowded)) === 500, {
     timeoutMs: 30_000,
+    everyMs: 100,
     what: 'every poll waiting',
   })
   expect((await clients()).length).toBe(connected)
@@ -412,8 +413,9 @@ it('500 idle polls on 500 hosts: one connection waits, an accept wakes its host 
   const tookMs = performance.now() - from
   await closed
   expect(rest.filter(({ status, json }) => status !== 200 || json.deliveries.length > 0)).toEqual([])
-  expect(tookMs).toBeLessThan(1500)
-  expect(performance.now() - from).toBeLessThan(3000)
+  // Far below the ten seconds for which a shutdown waits: they were answered, not cut off.
+  expect(tookMs).toBeLessThan(3000)
+  expect(performance.now() - from).toBeLessThan(4000)
 
   // They were answered: what comes later belongs to a later request.
   const [first] = nodes

@@ -20,6 +20,6 @@ process.stdout.write(`${JSON.stringify({ url: server.url })}\n`)
 const lines = createInterface({ input: process.stdin })
 lines.on('line', async (line) => {
   if (line !== 'stop') return
-  lines.close()
   await server.close()
+  process.stdin.destroy()
 })

@@ -1,21 +1,19 @@
 import type { FastifyReply } from 'fastify'
 import type { ClaimedDelivery, ClaimReply, NodeIdentity } from '../../contract/steps.js'
 import { claimBody, claimReply, hostParams } from '../../contract/wire.js'
-import { access, callSignal, requireHost, requireStanding } from '../access.js'
+import { access, requireHost, requireStanding } from '../access.js'
+import { callSignal } from '../ends.js'
 import type { Caller } from '../identities.js'
-import { problem } from '../problem.js'
 import { isJsonPayload } from './messages.js'
 import { type App, type RouteParts, replies } from './parts.js'
 
 /** Where the log is not read in time, a waiting claim looks by itself. */
 const tailTrustedMs = 3000
 const lookAgainMs = 1000
-const waitingAtMost = 10_000
 
 /** Claim: what a node may take on next; waits for it when asked. */
 export function addClaimRoute(app: App, parts: RouteParts): void {
   const { closing } = parts
-  let waiting = 0
   app.post(
     '/v1/hosts/:host/claim',
     {
@@ -33,23 +31,11 @@ export function addClaimRoute(app: App, parts: RouteParts): void {
       const { host } = request.params
       const { node, incarnation, waitMs, payloads, ...claim } = request.body
       requireHost(request.caller, host)
-      if (waitMs > 0 && waiting >= waitingAtMost) {
-        throw problem('OVERLOADED', `${waiting} claims wait on this hub already`)
-      }
       const signal = callSignal(request, reply, closing)
-      waiting += 1
-      try {
-        const who = { host, node, incarnation }
-        const answer = await claimWaiting(parts, who, claim, {
-          waitMs,
-          signal,
-          caller: request.caller,
-        })
-        requireStanding(request.caller)
-        return sendText(reply, claimText(answer, payloads))
-      } finally {
-        waiting -= 1
-      }
+      const who = { host, node, incarnation }
+      const answer = await claimWaiting(parts, who, claim, { waitMs, signal, caller: request.caller })
+      requireStanding(request.caller)
+      return sendText(reply, claimText(answer, payloads))
     },
   )
 }

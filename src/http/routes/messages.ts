@@ -11,7 +11,8 @@ import {
   resendBody,
   waitQuery,
 } from '../../contract/wire.js'
-import { access, callSignal, requireSender, requireStanding, senderOf } from '../access.js'
+import { access, requireSender, requireStanding, senderOf } from '../access.js'
+import { callSignal } from '../ends.js'
 import type { BodyLimit, ListLimit } from '../json-bodies.js'
 import type { Limits } from '../limits.js'
 import { problem } from '../problem.js'
