@@ -39,8 +39,8 @@ describe('before init', () => {
     const missing = await run('functions', 'verify', '--json')
     expect(missing.code).toBe(4)
     expect(JSON.parse(missing.stdout)).toEqual({ kind: 'missing', digest: assembleLibrary().digest })
-    expect(await answer('functions', 'load')).toEqual({ kind: 'loaded', version: 1 })
-    expect(await answer('functions', 'load')).toEqual({ kind: 'present', version: 1 })
+    expect(await answer('functions', 'load')).toEqual({ kind: 'loaded', version: 2 })
+    expect(await answer('functions', 'load')).toEqual({ kind: 'present', version: 2 })
     expect(await answer('functions', 'verify')).toMatchObject({ kind: 'loaded' })
   })
 

@@ -64,7 +64,7 @@ describe('errors', () => {
   it('have a status, a cause and a next step', () => {
     for (const [code, entry] of Object.entries(errorCatalogue)) {
       expect(code).toMatch(/^[A-Z][A-Z_]+$/)
-      expect([400, 404, 409, 413, 422, 429, 500, 503], code).toContain(entry.status)
+      expect([400, 401, 403, 404, 405, 409, 413, 415, 422, 429, 500, 503], code).toContain(entry.status)
       expect(entry.cause.length, code).toBeGreaterThan(10)
       expect(entry.next.length, code).toBeGreaterThan(10)
     }
