@@ -1,6 +1,24 @@
 /** Holdfast: every accepted message is handed to every recipient exactly once. */
 
 export {
+  createEffects,
+  type EffectAttempt,
+  type EffectOutcome,
+  type EffectProbed,
+  type EffectRequest,
+  type Effects,
+  type EffectsOptions,
+} from './client/effects.js'
+export type {
+  EffectCalls,
+  EffectClaimed,
+  EffectRecord,
+  EffectRefused,
+  EffectSettled,
+  EffectStatus,
+  EffectUnknown,
+} from './contract/effects.js'
+export {
   type ErrorCode,
   type ErrorEntry,
   errorCatalogue,
@@ -21,9 +39,11 @@ export type {
   PageOptions,
   PrincipalAdded,
   PrincipalInput,
+  Resolution,
 } from './contract/hub.js'
 export type { MessageInput, Recipient } from './contract/message.js'
 export { type NotSent, notSent, type Outcome, type Terminal, terminal } from './contract/outcomes.js'
+export { type HashOptions, hashPayload } from './contract/payload-hash.js'
 export type { Role } from './contract/principals.js'
 export { type SettingName, settings } from './contract/settings.js'
 export { type DeliveryState, deliveryStates } from './contract/states.js'
@@ -32,6 +52,7 @@ export type {
   AttemptView,
   BulkReply,
   DeliveryView,
+  EffectView,
   FenceReply,
   FenceView,
   HeldEntry,

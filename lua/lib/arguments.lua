@@ -33,6 +33,21 @@ function hf.optional_id(value, name)
   return hf.id(value, name)
 end
 
+-- An id without blanks: it goes into blank-separated lists.
+function hf.word(value, name)
+  hf.id(value, name)
+  if string.find(value, ' ', 1, true) then hf.refuse('INVALID_ARGUMENT', name .. ' holds no blanks') end
+  return value
+end
+
+-- A SHA-256 digest as lower-case hex.
+function hf.hash(value, name)
+  if type(value) ~= 'string' or #value ~= 64 or string.find(value, '[^0-9a-f]') then
+    hf.refuse('INVALID_ARGUMENT', name .. ' must be a SHA-256 digest in lower-case hex')
+  end
+  return value
+end
+
 -- A host id: [a-z0-9._-], 1 to 63, alphanumeric at both ends; never folded.
 function hf.host_id(value)
   if type(value) ~= 'string' or #value > 63 or string.find(value, '[^a-z0-9._-]')

@@ -31,6 +31,10 @@ function hf.key.hosts(tag) return tag .. ':hosts' end
 function hf.key.nodes(tag) return tag .. ':nodes' end
 function hf.key.counts(tag) return tag .. ':counts' end
 function hf.key.log(tag) return tag .. ':log' end
+function hf.key.effects(tag) return tag .. ':effects' end
+function hf.key.executing(tag) return tag .. ':executing' end
+function hf.key.settled_effects(tag, day) return tag .. ':settled_effects:' .. day end
+function hf.key.effect(tag, effect) return tag .. ':effect:' .. hf.escape(effect) end
 function hf.key.principals(tag) return tag .. ':principals' end
 function hf.key.certificates(tag) return tag .. ':certificates' end
 function hf.key.liveness(tag) return tag .. ':liveness' end

@@ -80,6 +80,15 @@ function recipientOf(given: string): Recipient | undefined {
   return undefined
 }
 
+function isJson(given: string): boolean {
+  try {
+    JSON.parse(given)
+    return true
+  } catch {
+    return false
+  }
+}
+
 function isHttpUrl(given: string): boolean {
   try {
     httpUrl(given)
@@ -116,5 +125,6 @@ export const value = {
   httpUrl: text.refine(isHttpUrl, 'must be http:// or https:// without user or password'),
   listen: parsed(listenOf, 'is no <address>:<port>'),
   readableFile: text.refine(isReadable, 'names no file that can be read'),
+  json: text.refine(isJson, 'is no JSON'),
   flag: z.boolean().default(false),
 }

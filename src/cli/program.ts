@@ -3,6 +3,7 @@ import { Command } from 'commander'
 import { addConfig } from './configuration.js'
 import { addDelivery } from './delivery.js'
 import { addDev } from './dev.js'
+import { addEffect } from './effect.js'
 import { addFence } from './fence.js'
 import { addFunctions } from './functions.js'
 import { addHeld } from './held.js'
@@ -47,6 +48,7 @@ export function makeProgram(): Command {
     addHeld,
     addPending,
     addUnknown,
+    addEffect,
     addFence,
     addHost,
     addPrincipal,

@@ -177,14 +177,19 @@ function notAHub(why: string): HoldfastError {
   return new HoldfastError('HUB_UNREACHABLE', why)
 }
 
-const problemShape = z.looseObject({ code: z.string(), detail: z.string(), next: z.string() })
+const problemShape = z.looseObject({
+  code: z.string(),
+  detail: z.string(),
+  next: z.string(),
+  current: z.unknown().optional(),
+})
 
 /** What a hub refused with; anything else that is no success came from something that is no hub. */
 function problemOf(reply: ExchangeReply): HoldfastError {
   const found = problemShape.safeParse(jsonOf(reply))
   if (!found.success) return notAHub(`status ${reply.status} without a problem of a hub`)
-  const { code, detail, next } = found.data
-  if (isErrorCode(code)) return new HoldfastError(code, detail, { next })
+  const { code, detail, next, current } = found.data
+  if (isErrorCode(code)) return new HoldfastError(code, detail, { next, current })
   return notAHub(`status ${reply.status} with code ${code.slice(0, 64)}, which this version does not know`)
 }
 

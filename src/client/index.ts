@@ -1,5 +1,6 @@
 /** A hub over HTTP, from the other side: for producers and operators. */
 
+export type { EffectCalls } from '../contract/effects.js'
 export { type ErrorCode, HoldfastError, isHoldfastError } from '../contract/errors.js'
 export type {
   Accepted,
@@ -10,8 +11,19 @@ export type {
   HubCalls,
 } from '../contract/hub.js'
 export type { MessageInput, Recipient } from '../contract/message.js'
+export { notSent, terminal } from '../contract/outcomes.js'
+export { type HashOptions, hashPayload } from '../contract/payload-hash.js'
 export type { DeliveryView, MessageView } from '../contract/views.js'
 export type { HubAddress } from './calls.js'
+export {
+  createEffects,
+  type EffectAttempt,
+  type EffectOutcome,
+  type EffectProbed,
+  type EffectRequest,
+  type Effects,
+  type EffectsOptions,
+} from './effects.js'
 export type { EventsOptions, HubEvent } from './events.js'
 export type { ExchangerTls } from './exchange.js'
 export { type Client, type ClientOptions, openClient } from './open-client.js'

@@ -35,7 +35,9 @@ import {
   unknownReply,
 } from '../contract/wire.js'
 import { type Answer, type Calls, type HubAddress, openCalls } from './calls.js'
+import { effectCalls } from './effect-calls.js'
 import { type EventsOptions, type HubEvent, readEvents } from './events.js'
+import { escaped, part, query } from './paths.js'
 
 export interface ClientOptions extends HubAddress {
   /** Milliseconds in which a call must be answered; 10,000 when absent. */
@@ -67,30 +69,13 @@ export function openClient(options: ClientOptions): Client {
     ...listCalls(calls),
     ...operatorCalls(calls, acting),
     ...administrationCalls(calls, acting),
+    ...effectCalls(calls, acting),
     events: (given = {}) => readEvents(calls, given, closing.signal),
     close: async () => {
       closing.abort()
       calls.close()
     },
   }
-}
-
-/** A part of a path. @throws INVALID_ARGUMENT for an empty one, which would make another path */
-export function part(text: string): string {
-  if (text !== '') return escaped(text)
-  throw new HoldfastError('INVALID_ARGUMENT', 'an id is empty')
-}
-
-/** @throws INVALID_ARGUMENT for half a surrogate pair, which has no UTF-8 form */
-function escaped(text: string): string {
-  if (text.isWellFormed()) return encodeURIComponent(text)
-  throw new HoldfastError('INVALID_ARGUMENT', `${JSON.stringify(text)} holds a lone surrogate`)
-}
-
-function query(members: Readonly<Record<string, string | number | undefined>>): string {
-  const given = Object.entries(members).filter(([, value]) => value !== undefined)
-  const text = given.map(([name, value]) => `${name}=${escaped(String(value))}`).join('&')
-  return text === '' ? '' : `?${text}`
 }
 
 type MessageCalls = Pick<HubCalls, 'accept' | 'resend' | 'message' | 'waitFor'>

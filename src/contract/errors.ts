@@ -187,6 +187,24 @@ const catalogue = {
     next: 'an operator releases or rejects it',
   },
 
+  // Effects
+  PAYLOAD_MISMATCH: {
+    status: 409,
+    cause: 'the effect was claimed before with another payload hash or type; nothing changed',
+    next: 'use a new effect id for other content',
+  },
+  EFFECT_NOT_FOUND: { status: 404, cause: 'no effect of this id was ever claimed', next: 'check the id' },
+  TOO_YOUNG: {
+    status: 409,
+    cause: 'the effect was claimed too recently to be taken over',
+    next: 'ask again when it is older than recovery_age_ms and its own time limit',
+  },
+  NOT_RECOVERABLE: {
+    status: 409,
+    cause: 'no basis is stated on which the effect may be taken over: age alone licenses nothing',
+    next: 'give a probe, or declare the effect idempotent; else it stays unknown until an operator resolves it',
+  },
+
   // Who may speak over HTTP
   UNAUTHENTICATED: {
     status: 401,
@@ -300,8 +318,14 @@ export class HoldfastError extends Error {
   override readonly name = 'HoldfastError'
   readonly code: ErrorCode
   readonly next: string
+  /** The value that was given, or that stands, where the error is about one. */
+  readonly current: unknown
 
-  constructor(code: ErrorCode, detail?: string, options?: { cause?: unknown; next?: string }) {
+  constructor(
+    code: ErrorCode,
+    detail?: string,
+    options?: { cause?: unknown; next?: string; current?: unknown },
+  ) {
     const entry = catalogue[code]
     super(
       `${code} ${detail ?? entry.cause}`,
@@ -309,6 +333,7 @@ export class HoldfastError extends Error {
     )
     this.code = code
     this.next = options?.next ?? entry.next
+    this.current = options?.current
   }
 }
 

@@ -1,3 +1,4 @@
+import type { EffectCalls, EffectSettled } from './effects.js'
 import type { OutgoingMessage, Recipient } from './message.js'
 import type { Role } from './principals.js'
 import type { DeliveryState } from './states.js'
@@ -5,6 +6,7 @@ import type {
   AcceptedDelivery,
   BulkReply,
   DeliveryView,
+  EffectView,
   FenceReply,
   FenceView,
   HeldEntry,
@@ -90,6 +92,20 @@ export interface BulkOptions extends ActOptions, PageOptions {
   readonly dryRun?: boolean | undefined
 }
 
+export interface EffectPageOptions extends PageOptions {
+  readonly executing?: boolean | undefined
+}
+
+/** What an operator says of an outcome that nobody else can know, and how it is known. */
+export interface Resolution {
+  readonly as: 'result' | 'terminal' | 'not_sent'
+  readonly evidence: string
+  /** Also while its executor may live: whatever that does cannot be taken back. */
+  readonly force?: boolean | undefined
+  /** JSON text, for a result. */
+  readonly result?: string | undefined
+}
+
 /** A principal to be added. Without a certificate it gets a token. */
 export interface PrincipalInput {
   readonly name: string
@@ -114,7 +130,7 @@ export interface PrincipalAdded {
  * What a hub does for producers and operators (contract sections 1 to 8), over the record or over HTTP alike.
  * Every call has a deadline and may be repeated; errors are HoldfastError with a code of the catalogue.
  */
-export interface HubCalls {
+export interface HubCalls extends EffectCalls {
   /**
    * Accepts a message and makes its deliveries. Once this resolves nothing of it can be lost; when it throws
    * STORE_UNAVAILABLE or DEADLINE_EXCEEDED, repeat it with the same key.
@@ -171,6 +187,12 @@ export interface HubCalls {
   cancel(deliveryId: string, options: ActOptions): Promise<OperatorReply>
   /** One act on a page of the deliveries that a filter names; the answer's cursor leads to the next. */
   actOnMany(act: OperatorAct, filter: BulkFilter, options: BulkOptions): Promise<BulkReply>
+  /** @throws EFFECT_NOT_FOUND for one never claimed */
+  effect(id: string): Promise<EffectView>
+  /** Effects by when they were first claimed; or those that are executing, the longest first. */
+  effectPage(page?: EffectPageOptions): Promise<Page<EffectView>>
+  /** An operator's word on an unknown outcome; irreversible. @throws EXECUTING, ALREADY_SETTLED, EFFECT_NOT_FOUND */
+  resolveEffect(id: string, resolution: Resolution, actor: string): Promise<EffectSettled>
   configuration(): Promise<SettingView[]>
   /** Changes tunables for every process at once: all of them, or none. @throws INVALID_ARGUMENT */
   configure(changes: Readonly<Record<string, number | string>>, actor: string): Promise<void>

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { effectStatuses } from './effects.js'
 import { attemptStatuses, outcomeKinds } from './outcomes.js'
 import { roles } from './principals.js'
 import { deliveryStates } from './states.js'
@@ -213,6 +214,35 @@ export const settingViewSchema = z
   })
   .meta({ id: 'Setting' })
 export type SettingView = z.infer<typeof settingViewSchema>
+
+/** An effect as recorded; its bodies go with the retention, the rest stays. */
+export const effectViewSchema = z
+  .object({
+    id: z.string(),
+    type: z.string(),
+    payloadHash: z.string(),
+    status: z.enum(effectStatuses),
+    executor: z.string(),
+    epoch: count,
+    claimedAt: timeMs,
+    startedAt: timeMs,
+    settledAt: timeMs.optional(),
+    outcome: z.enum(outcomeKinds).optional(),
+    result: z.string().optional().describe('JSON text, byte for byte as it was settled'),
+    errorCode: z.string().optional(),
+    errorJson: z.string().optional(),
+    unknownAt: timeMs.optional(),
+    unknownReason: z.string().optional(),
+    takeovers: count,
+    takenFrom: z.string().optional().describe('`<executor>#<epoch>` of the last take-over'),
+    basis: z.string().optional(),
+    lateReports: count.optional(),
+    resolvedBy: z.string().optional(),
+    evidence: z.string().optional(),
+    bodiesPrunedAt: timeMs.optional(),
+  })
+  .meta({ id: 'Effect' })
+export type EffectView = z.infer<typeof effectViewSchema>
 
 /** A principal; never its secrets. */
 export const principalViewSchema = z

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { effectBases, effectStatuses } from './effects.js'
 import { errorCatalogue } from './errors.js'
 import { isDeliveryId, isHostId, isId, isMessageId, parseAttemptId } from './ids.js'
 import { recipientSchema } from './message.js'
@@ -9,6 +10,7 @@ import { deliveryStates } from './states.js'
 import {
   acceptedDeliverySchema,
   deliveryViewSchema,
+  effectViewSchema,
   fenceViewSchema,
   heldEntrySchema,
   hostViewSchema,
@@ -154,6 +156,97 @@ export const bulkBody = z
   })
   .meta({ id: 'BulkAct' })
 
+const wireOutcome = z.discriminatedUnion('kind', [
+  z.strictObject({ kind: z.literal('result'), result: anyJson.optional() }),
+  z.strictObject({ kind: z.literal('terminal'), errorCode: id, errorJson: anyJson.optional() }),
+  z.strictObject({ kind: z.literal('not_sent'), errorCode: id, errorJson: anyJson.optional() }),
+  z.strictObject({ kind: z.literal('outcome_unknown'), errorCode: id, errorJson: anyJson.optional() }),
+])
+
+// Effects
+
+const payloadHash = z
+  .string()
+  .regex(/^[0-9a-f]{64}$/, 'must be a SHA-256 digest in lower-case hex')
+  .describe('SHA-256 of what the caller means, lower-case hex')
+const grant = id
+  .refine((word) => !word.includes(' '), 'must hold no blanks')
+  .describe('a nonce, minted for this one try')
+const executor = id.describe('who executes: a stable name, the same after a restart')
+const timeLimitMs = z.int().min(1).optional().describe('nobody takes the effect over earlier')
+
+export const effectParams = z.object({ id })
+export const effectsQuery = z.strictObject({
+  executing: z
+    .enum(['true', 'false'])
+    .optional()
+    .describe('only those that are executing, the longest first'),
+  ...pageMembers,
+})
+export const effectsReply = z.object({ effects: z.array(effectViewSchema), cursor: cursor.optional() })
+export const effectClaimBody = z
+  .strictObject({ type: id.describe('what kind of action it is'), payloadHash, executor, grant, timeLimitMs })
+  .meta({ id: 'EffectClaim' })
+export const effectTakeOverBody = z
+  .strictObject({
+    payloadHash,
+    executor,
+    grant,
+    basis: z.enum(effectBases).describe('probe: the target can be asked; idempotent: twice is as once'),
+    epoch: count.describe('of the row as it was last seen'),
+    startedAt: z.int().nonnegative().describe('of the row as it was last seen'),
+    timeLimitMs,
+  })
+  .meta({ id: 'EffectTakeOver' })
+const open = {
+  epoch: count,
+  startedAt: z.int().describe('Unix ms by the clock of Redis'),
+}
+export const effectClaimedReply = z
+  .object({ kind: z.literal('claimed'), ...open })
+  .meta({ id: 'EffectClaimed' })
+export const effectAnswer = z
+  .discriminatedUnion('kind', [
+    effectClaimedReply,
+    z.object({
+      kind: z.literal('result'),
+      result: z.string().describe('JSON text, byte for byte as it was settled'),
+      epoch: count,
+    }),
+    z.object({
+      kind: z.literal('terminal'),
+      errorCode: z.string(),
+      errorJson: z.string().optional(),
+      epoch: count,
+    }),
+    z.object({
+      kind: z.literal('outcome_unknown'),
+      ...open,
+      executor: z.string(),
+      ageMs: z.int().describe('since it was claimed'),
+    }),
+  ])
+  .meta({ id: 'EffectAnswer' })
+export const effectSettledReply = z
+  .object({
+    kind: z.literal('settled'),
+    outcome: z.enum(outcomeKinds).describe('as recorded'),
+    status: z.enum(effectStatuses),
+    epoch: count,
+  })
+  .meta({ id: 'EffectSettled' })
+export const effectSettleBody = z
+  .strictObject({ executor, grant, epoch: count.describe('as the claim answered it'), outcome: wireOutcome })
+  .meta({ id: 'EffectSettlement' })
+export const resolveBody = z
+  .strictObject({
+    as: z.enum(['result', 'terminal', 'not_sent']),
+    evidence: text.describe('how it is known'),
+    force: z.boolean().optional().describe('also while its executor may live'),
+    result: anyJson.optional(),
+  })
+  .meta({ id: 'Resolution' })
+
 // Fences, hosts, settings, principals
 
 export const fenceBody = z.strictObject({ reason: text, until: time.optional() }).meta({ id: 'NewFence' })
@@ -292,13 +385,6 @@ export const refuseBody = z
 export const beginBody = z
   .strictObject({ ...speaker, items: batch(z.strictObject({ ...item, grant: id })) })
   .meta({ id: 'Begin' })
-
-const wireOutcome = z.discriminatedUnion('kind', [
-  z.strictObject({ kind: z.literal('result'), result: anyJson.optional() }),
-  z.strictObject({ kind: z.literal('terminal'), errorCode: id, errorJson: anyJson.optional() }),
-  z.strictObject({ kind: z.literal('not_sent'), errorCode: id, errorJson: anyJson.optional() }),
-  z.strictObject({ kind: z.literal('outcome_unknown'), errorCode: id, errorJson: anyJson.optional() }),
-])
 
 export const reportBody = z
   .strictObject({

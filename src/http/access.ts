@@ -27,6 +27,8 @@ export const access = {
   /** A node, for its own host. */
   nodes: ['node'],
   messages: ['producer', 'viewer'],
+  /** Whoever executes: services that send, and nodes. */
+  effects: ['producer', 'node'],
   /** Viewers, and nodes for their own host. */
   hosts: ['viewer', 'node'],
 } as const satisfies Record<string, Access>

@@ -6,6 +6,7 @@ export type Meanings = Readonly<Record<string, string>>
 
 /** Members of requests; `<part>/{member}` is a part of a path, by the part before it. */
 export const requestMeanings: Meanings = {
+  as: 'what became of it',
   attempt: 'the attempt that begin answered, `<delivery>/<n>`; either this or `delivery`',
   commits: 'how many',
   conversation: 'what the message belongs to; fences can name it',
@@ -46,6 +47,20 @@ export const requestMeanings: Meanings = {
 
 /** Members of answers. */
 export const answerMeanings: Meanings = {
+  basis: 'on what it was taken over: probe or idempotent',
+  bodiesPrunedAt: 'when result and particulars went with the retention',
+  claimedAt: 'when it was first claimed',
+  'Effect.errorJson': 'JSON text, byte for byte as it was settled',
+  'EffectAnswer.errorJson': 'JSON text, byte for byte as it was settled',
+  effects: 'the first claimed first, or the longest executing first',
+  evidence: 'how it is known',
+  executor: 'who executes, or did',
+  kind: 'which case this is',
+  lateReports: 'settlements that came too late; kept, never applied',
+  payloadHash: 'SHA-256 of what is meant, lower-case hex',
+  resolvedBy: 'the operator whose word it is',
+  startedAt: 'when the present grant was given',
+  unknownAt: 'since when nobody knows',
   acceptedAt: 'when it was accepted',
   actor: 'who did it',
   ageMs: 'since the check last succeeded',

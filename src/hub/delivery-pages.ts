@@ -1,9 +1,10 @@
 import { HoldfastError } from '../contract/errors.js'
-import type { DeliveryFilter, DeliveryPage, LiveState, PageOptions } from '../contract/hub.js'
+import type { DeliveryFilter, DeliveryPage, LiveState } from '../contract/hub.js'
 import { hostId } from '../contract/ids.js'
 import type { DeliveryView } from '../contract/views.js'
 import type { Keys } from '../record/keys.js'
 import type { Reader } from '../record/reader.js'
+import { pageLimit, readSortedSet } from './sorted-sets.js'
 import { readDeliveries } from './views.js'
 
 const entriesAtOnce = 200
@@ -45,12 +46,6 @@ export async function listDeliveries(
     }
   }
   return { deliveries: found }
-}
-
-/** At most this many on a page. @throws INVALID_ARGUMENT */
-export function pageLimit({ limit = 100 }: PageOptions): number {
-  if (Number.isInteger(limit) && limit >= 1 && limit <= 1000) return limit
-  throw new HoldfastError('INVALID_ARGUMENT', `limit must be a whole number from 1 to 1000, not ${limit}`)
 }
 
 type Source = 'stream' | 'awaiting' | 'held' | 'unknown'
@@ -156,44 +151,6 @@ async function readPlace(reader: Reader, keys: Keys, place: Place, after: string
   return {
     entries: members.map(({ member, position }) => ({ id: member.split('/')[0] ?? member, position })),
     end,
-  }
-}
-
-export interface SortedSetPage {
-  readonly members: readonly { readonly member: string; readonly score: number; readonly position: string }[]
-  readonly end: boolean
-}
-
-/** Members after `<score> <member>`: ranks would shift under the reader, and many may share a score. */
-export async function readSortedSet(reader: Reader, key: string, after: string): Promise<SortedSetPage> {
-  const [score, last] = after.split(' ')
-  for (let offset = 0; ; offset += entriesAtOnce) {
-    const command = [
-      'ZRANGEBYSCORE',
-      key,
-      score || '-inf',
-      '+inf',
-      'WITHSCORES',
-      'LIMIT',
-      offset,
-      entriesAtOnce,
-    ]
-    const reply = await reader.strings(command)
-    const members = Array.from({ length: reply.length / 2 }, (_, at) => ({
-      member: reply[2 * at] ?? '',
-      score: reply[2 * at + 1] ?? '',
-    }))
-    const fresh = members.filter((each) => each.score !== score || each.member > (last ?? ''))
-    const end = members.length < entriesAtOnce
-    if (fresh.length === 0 && !end) continue
-    return {
-      members: fresh.map((each) => ({
-        member: each.member,
-        score: Number(each.score),
-        position: `${each.score} ${each.member}`,
-      })),
-      end,
-    }
   }
 }
 

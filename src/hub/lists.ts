@@ -1,7 +1,7 @@
-import { HoldfastError } from '../contract/errors.js'
 import type { Page, PageOptions } from '../contract/hub.js'
 import { hostId, isHostId, isId } from '../contract/ids.js'
 import type {
+  EffectView,
   FenceView,
   HeldEntry,
   HostView,
@@ -12,7 +12,9 @@ import type {
 import { group, type Keys } from '../record/keys.js'
 import type { Reader } from '../record/reader.js'
 import { present } from '../record/replies.js'
-import { entriesOf, hostNames, pageLimit, readSortedSet, type SortedSetPage } from './delivery-pages.js'
+import { entriesOf, hostNames } from './delivery-pages.js'
+import { readEffects } from './effects.js'
+import { notOurs, pageLimit, sortedSetPage } from './sorted-sets.js'
 import { readDeliveries } from './views.js'
 
 const fencePattern = /^(?:pause|hold|block):(?:hub|(host|conversation|session):(.+))$/
@@ -107,33 +109,6 @@ export async function listHeld(reader: Reader, keys: Keys, page: PageOptions = {
   return { entries, ...present('cursor', cursor) }
 }
 
-const setCursor = /^[\d.]+ [\d./-]+$/
-
-/** One page of a sorted set whose members are ids, by score and member. */
-async function sortedSetPage(
-  reader: Reader,
-  key: string,
-  page: PageOptions,
-): Promise<{ members: SortedSetPage['members']; cursor: string | undefined }> {
-  if (page.cursor !== undefined && !setCursor.test(page.cursor)) throw notOurs(page.cursor)
-  const limit = pageLimit(page)
-  const members: SortedSetPage['members'][number][] = []
-  for (let position = page.cursor ?? ''; ; ) {
-    const slice = await readSortedSet(reader, key, position)
-    members.push(...slice.members)
-    if (members.length > limit) {
-      const kept = members.slice(0, limit)
-      return { members: kept, cursor: kept.at(-1)?.position }
-    }
-    if (slice.end) return { members, cursor: undefined }
-    position = members.at(-1)?.position ?? position
-  }
-}
-
-function notOurs(cursor: string): HoldfastError {
-  return new HoldfastError('INVALID_ARGUMENT', `cursor ${JSON.stringify(cursor)} is none of ours`)
-}
-
 const entryCursor = /^\d+-\d+$/
 
 /** The pending list of a host as Redis has it, each entry beside its row. */
@@ -186,9 +161,21 @@ export async function listUnknown(
 ): Promise<Page<UnknownEntry>> {
   const { members, cursor } = await sortedSetPage(reader, keys.unknown, page)
   const deliveryOf = (id: string) => id.split('/')[0] ?? ''
-  const ids = [...new Set(members.map(({ member }) => deliveryOf(member)))]
+  const effects = new Map(
+    (
+      await readEffects(
+        reader,
+        keys,
+        members.flatMap(({ member }) => effectOf(member) ?? []),
+      )
+    ).map((view) => [view.id, view]),
+  )
+  const own = members.filter(({ member }) => effectOf(member) === undefined)
+  const ids = [...new Set(own.map(({ member }) => deliveryOf(member)))]
   const deliveries = new Map((await readDeliveries(reader, keys, ids)).map((view) => [view.id, view]))
   const entries = members.map(({ member, score }): UnknownEntry => {
+    const effect = effectOf(member)
+    if (effect !== undefined) return unknownEffect(member, score, effects.get(effect))
     const delivery = deliveries.get(deliveryOf(member))
     const attempt = delivery?.attempts.find((each) => each.id === member)
     return {
@@ -201,6 +188,22 @@ export async function listUnknown(
     }
   })
   return { entries, ...present('cursor', cursor) }
+}
+
+/** The effect that a member of the unknown list names: `effect:<id>`. */
+function effectOf(member: string): string | undefined {
+  return member.startsWith('effect:') ? member.slice('effect:'.length) : undefined
+}
+
+function unknownEffect(id: string, sinceMs: number, view: EffectView | undefined): UnknownEntry {
+  return {
+    id,
+    sinceMs,
+    reason: view?.unknownReason ?? 'the row is missing',
+    host: '',
+    ...present('node', view?.executor),
+    ...present('begunAt', view?.startedAt),
+  }
 }
 
 /** Every field of the fences hash: any text is a reason, and a field that no rule reads is shown as such. */

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { HoldfastError } from '../contract/errors.js'
 import type {
   Accepted,
   ActOptions,
@@ -22,6 +23,7 @@ import { type AcceptParts, acceptMessage, resendMessage } from './accept.js'
 import { actOnMany } from './bulk.js'
 import { changeSettings, readConfiguration } from './configuration.js'
 import { hostNames, listDeliveries } from './delivery-pages.js'
+import { listEffects, readEffect } from './effects.js'
 import {
   allOf,
   listFences,
@@ -188,6 +190,15 @@ function hubOn(store: Store, keys: Keys, options: HubOptions): OpenedHub {
     holdDelivery: acts.hold,
     cancel: acts.cancel,
     actOnMany: (act, filter, how) => actOnMany(bulkParts, act, filter, how),
+    claimEffect: functions.claimEffect,
+    takeOverEffect: functions.takeOverEffect,
+    settleEffect: functions.settleEffect,
+    effect: (id) => readEffect(reader, keys, id),
+    effectPage: (page) => listEffects(reader, keys, page),
+    resolveEffect: async (id, resolution, actor) => {
+      requireJson(resolution.result)
+      return functions.resolveEffect(id, resolution, actor)
+    },
     configuration: () => readConfiguration(reader, keys),
     configure: (changes, actor) => changeSettings(functions, changes, actor),
     principals: async () => (await readPrincipals(reader, keys)).map(({ view }) => view),
@@ -204,6 +215,16 @@ function hubOn(store: Store, keys: Keys, options: HubOptions): OpenedHub {
     },
   }
   return { hub, store, functions, reader, keys, tail }
+}
+
+/** @throws INVALID_ARGUMENT */
+function requireJson(text: string | undefined): void {
+  if (text === undefined) return
+  try {
+    JSON.parse(text)
+  } catch {
+    throw new HoldfastError('INVALID_ARGUMENT', 'the result is no JSON text')
+  }
 }
 
 function untilMs(fence: FenceOptions): number | undefined {

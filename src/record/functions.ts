@@ -15,6 +15,7 @@ import type {
 } from '../contract/steps.js'
 import type { FenceReply, LiftReply, OperatorReply, WhyReply } from '../contract/views.js'
 import type { Argument, CallOptions, Store } from './connections.js'
+import { type EffectFunctions, effectFunctionsOf } from './effect-functions.js'
 import {
   claimedDeliveryOf,
   type Fields,
@@ -67,7 +68,7 @@ export interface InitReply {
  * `lua/functions/<verb>.lua`. All of them throw HoldfastError with the codes named there, and
  * STORE_UNAVAILABLE or DEADLINE_EXCEEDED as {@link Store} does; every one is safe to repeat.
  */
-export interface Functions {
+export interface Functions extends EffectFunctions {
   init(storeId: string, afterLoss: boolean): Promise<InitReply>
   accept(message: PreparedMessage, options?: CallOptions): Promise<FanOutReply>
   fanOut(messageId: string, chunk: number, options?: CallOptions): Promise<FanOutReply>
@@ -164,6 +165,7 @@ export function functionsOf(store: Store, tag: string): Functions {
   }
 
   return {
+    ...effectFunctionsOf(call),
     init: async (storeId, afterLoss) => {
       const reply = await call('init', [storeId, afterLoss ? 1 : 0])
       return {

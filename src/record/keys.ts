@@ -18,6 +18,9 @@ export interface Keys {
   readonly counts: string
   readonly log: string
   readonly liveness: string
+  /** Effects by when they were first claimed; those that are executing, by since when. */
+  readonly effects: string
+  readonly executing: string
   /** Names of principals by when they were added; who is pinned to a certificate, by its fingerprint. */
   readonly principals: string
   readonly certificates: string
@@ -43,6 +46,9 @@ export interface Keys {
   delivery(id: string): string
   idempotency(key: string): string
   principal(name: string): string
+  effect(id: string): string
+  /** Effects settled on a day, counted from 1970. */
+  settledEffects(day: number): string
 }
 
 /** The consumer group of every host stream. */
@@ -83,6 +89,8 @@ export function keysOf(hub: string): Keys {
     counts: `${tag}:counts`,
     log: `${tag}:log`,
     liveness: `${tag}:liveness`,
+    effects: `${tag}:effects`,
+    executing: `${tag}:executing`,
     principals: `${tag}:principals`,
     certificates: `${tag}:certificates`,
     parkedHosts: `${tag}:parked`,
@@ -102,6 +110,8 @@ export function keysOf(hub: string): Keys {
     payload: (id) => `${tag}:payload:${id}`,
     recipients: (id) => `${tag}:recipients:${id}`,
     delivery: (id) => `${tag}:delivery:${id}`,
+    effect: (id) => `${tag}:effect:${escapePart(id)}`,
+    settledEffects: (day) => `${tag}:settled_effects:${day}`,
     principal: (name) => `${tag}:principal:${escapePart(name)}`,
     idempotency: (key) => `${tag}:idempotency:${escapePart(key)}`,
   }

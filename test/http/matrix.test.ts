@@ -37,10 +37,22 @@ const may = {
   nodes: ['operator', 'node'],
   messages: ['operator', 'producer', 'viewer'],
   hosts: ['operator', 'viewer', 'node'],
+  effects: ['operator', 'producer', 'node', 'node of another host'],
 } as const satisfies Record<string, readonly Identity[]>
 
 /** A call that succeeds once where it is allowed, and how its answer shows that. */
 type Prepared = Omit<Asked, 'method' | 'token'> & { readonly shows?: object | undefined }
+
+const payloadHash = 'a'.repeat(64)
+let effects = 0
+
+/** An effect that is executing at epoch 1, under grant g1 of executor e1. */
+async function effect(): Promise<string> {
+  effects += 1
+  const id = `effect-${effects}`
+  await record.functions.claimEffect(id, { type: 'charge', payloadHash, executor: 'e1', grant: 'g1' })
+  return id
+}
 
 interface Row {
   readonly may: readonly Identity[]
@@ -229,6 +241,50 @@ const table: Readonly<Record<string, Row>> = {
   ...act('reject', 'held', 'failed'),
   ...act('hold', 'delivered', 'held'),
   ...act('cancel', 'delivered', 'failed'),
+
+  'GET /v1/effects': read('/v1/effects', may.readers, { effects: [] }),
+  'GET /v1/effects/{id}': {
+    may: may.readers,
+    prepare: async () => {
+      const id = await effect()
+      return { path: `/v1/effects/${id}`, shows: { id, status: 'executing' } }
+    },
+  },
+  'POST /v1/effects/{id}/claim': {
+    may: may.effects,
+    prepare: () => ({
+      path: '/v1/effects/fresh/claim',
+      body: { type: 'charge', payloadHash, executor: 'e1', grant: 'g1' },
+      shows: { kind: 'claimed' },
+    }),
+  },
+  'POST /v1/effects/{id}/take-over': {
+    may: may.effects,
+    prepare: async () => {
+      const id = await effect()
+      await record.send('HSET', record.keys.effect(id), 'started_at', 1000)
+      const body = { payloadHash, executor: 'e2', grant: 'g2', basis: 'probe', epoch: 1, startedAt: 1000 }
+      return { path: `/v1/effects/${id}/take-over`, body, shows: { kind: 'claimed', epoch: 2 } }
+    },
+  },
+  'POST /v1/effects/{id}/settle': {
+    may: may.effects,
+    prepare: async () => {
+      const body = `{"executor":"e1","grant":"g1","epoch":1,"outcome":{"kind":"result","result":"${secrets.result}"}}`
+      return {
+        path: `/v1/effects/${await effect()}/settle`,
+        body,
+        shows: { kind: 'settled', status: 'done' },
+      }
+    },
+  },
+  'POST /v1/effects/{id}/resolve': {
+    may: may.operators,
+    prepare: async () => {
+      const body = { as: 'not_sent', evidence: 'the log of the target', force: true }
+      return { path: `/v1/effects/${await effect()}/resolve`, body, shows: { status: 'free' } }
+    },
+  },
 
   'GET /v1/fences': read('/v1/fences', may.readers, { fences: [] }),
   'PUT /v1/fences/{kind}/{scope}': {

@@ -137,6 +137,30 @@ describe('views', () => {
     expect(await record.hub.unknown()).toEqual([])
   })
 
+  it('show effects by pages, whatever their ids hold', async () => {
+    const ids = [' x', 'a b', 'a  b', 'a/b', '{a}', 'z ']
+    const claim = { type: 't', payloadHash: 'a'.repeat(64), executor: 'e' }
+    for (const [at, id] of ids.entries()) {
+      const { epoch } = await record.functions.claimEffect(id, { ...claim, grant: `g${at}` })
+      const outcome = { kind: 'outcome_unknown', errorCode: 'cut' } as const
+      await record.functions.settleEffect(id, { executor: 'e', grant: `g${at}`, epoch, outcome })
+    }
+    const pages: string[] = []
+    for (let cursor: string | undefined; pages.length <= ids.length; ) {
+      const page = await record.hub.effectPage({ limit: 1, cursor })
+      pages.push(...page.entries.map(({ id }) => id))
+      cursor = page.cursor
+      if (cursor === undefined) break
+    }
+    expect(pages.toSorted()).toEqual(ids.toSorted())
+    expect((await record.hub.effectPage({ executing: true })).entries).toHaveLength(ids.length)
+    const first = await record.hub.unknownPage({ limit: 4 })
+    const rest = await record.hub.unknownPage({ limit: 4, cursor: first.cursor })
+    const unknown = [...first.entries, ...rest.entries].filter(({ id }) => id.startsWith('effect:'))
+    expect(unknown.map(({ id }) => id).toSorted()).toEqual(ids.map((id) => `effect:${id}`).toSorted())
+    expect(unknown[0]).toMatchObject({ reason: 'cut', node: 'e' })
+  })
+
   it('say what is not there', async () => {
     const id = '1764430000000-000000'
     const caught = (call: Promise<unknown>) => call.catch((error: unknown) => error)

@@ -88,6 +88,8 @@ describe('without a record', () => {
   const who = { host: 'a', node: 'n1', incarnation: 1 }
   const item = { id: '1764430000000-000000.1', epoch: 1 }
   const outcome = { kind: 'result', result: '1' } as const
+  const effect = { executor: 'x', grant: 'g' }
+  const payloadHash = 'a'.repeat(64)
   const verbs: Record<string, (on: OpenRecord) => Promise<unknown>> = {
     accept: (on) => on.accept(),
     fan_out: (on) => on.functions.fanOut('1764430000000-000000', 10),
@@ -119,6 +121,13 @@ describe('without a record', () => {
       on.functions.addPrincipal({ name: 'p', role: 'viewer', tokenSha256: 'a'.repeat(64) }, 'a'),
     revoke_principal: (on) => on.functions.revokePrincipal('p', 'a', 'r'),
     configure: (on) => on.functions.configure({ max_redrive: '3' }, 'a'),
+    claim_effect: (on) => on.functions.claimEffect('e', { ...effect, type: 't', payloadHash }),
+    take_over_effect: (on) => {
+      const seen = { basis: 'probe', epoch: 1, startedAt: 1 } as const
+      return on.functions.takeOverEffect('e', { ...effect, ...seen, payloadHash })
+    },
+    settle_effect: (on) => on.functions.settleEffect('e', { ...effect, epoch: 1, outcome }),
+    resolve_effect: (on) => on.functions.resolveEffect('e', { as: 'result', evidence: 'x' }, 'a'),
   }
 
   it('covers every function but init', async () => {

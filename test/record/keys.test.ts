@@ -106,12 +106,34 @@ it('are those that the functions really make', async () => {
   await record.checkInvariants()
 })
 
+it('of effects are those that the functions really make', async () => {
+  const { keys, functions, ...own } = await openRecord(server)
+  const wanted = new Set([keys.identity, keys.log, keys.counts, keys.effects, keys.executing, keys.unknown])
+  for (const id of nasty) {
+    const by = { executor: 'x', grant: 'g' }
+    const answer = await functions.claimEffect(id, { ...by, type: 't', payloadHash: 'a'.repeat(64) })
+    expect(answer).toMatchObject({ kind: 'claimed', epoch: 1 })
+    wanted.add(keys.effect(id))
+    const outcome =
+      id === nasty[0]
+        ? ({ kind: 'result', result: '1' } as const)
+        : ({ kind: 'outcome_unknown', errorCode: 'x' } as const)
+    await functions.settleEffect(id, { ...by, epoch: 1, outcome })
+  }
+  const found = await keysUnder(own.store, keys.tag)
+  const days = [keys.settledEffects(day()), keys.settledEffects(day() - 1)]
+  expect(found.filter((key) => days.includes(key))).toHaveLength(1)
+  expect(found.filter((key) => !days.includes(key))).toEqual([...wanted].sort())
+  await own.close()
+})
+
 it('all lie in the slot of the tag, and no name reaches another key', () => {
   const keys = keysOf('hf')
   const names = (make: (name: string) => string) => nasty.map(make)
   const made = [
     ...names(keys.session),
     ...names(keys.idempotency),
+    ...names(keys.effect),
     ...names((name) => keys.node('a', name)),
     ...nasty.flatMap((one) => names((other) => keys.lane('a', laneName(one, other)))),
     ...names((name) => keys.lane('a', laneName(name))),
@@ -119,7 +141,7 @@ it('all lie in the slot of the tag, and no name reaches another key', () => {
   expect(new Set(made).size).toBe(made.length)
   for (const key of made) expect(key.indexOf('}')).toBe('{hf'.length)
   for (const key of made)
-    expect(key).toMatch(/^\{hf\}:(session|idempotency|node|lane):[A-Za-z0-9._~:@+=,%/-]*$/)
+    expect(key).toMatch(/^\{hf\}:(session|idempotency|effect|node|lane):[A-Za-z0-9._~:@+=,%/-]*$/)
 })
 
 it.each(['', 'A', 'a b', 'a}', '-a', 'a.', 'x'.repeat(64), 'é', '{hf}'])('refuse the hub name %j', (name) => {

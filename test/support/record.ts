@@ -505,7 +505,7 @@ function checkLists(picture: Picture): void {
     'the held queue',
   )
   checkHeldByFence(picture)
-  const unknown = zset(dump, ':unknown')
+  const unknown = zset(dump, ':unknown').filter((member) => !member.startsWith('effect:'))
   for (const member of unknown.filter((each) => each.includes('/'))) {
     const [id = '', number = ''] = member.split('/')
     const row = rows.get(id)

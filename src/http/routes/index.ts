@@ -5,6 +5,7 @@ import { problem } from '../problem.js'
 import { addAdministrationRoutes } from './administration.js'
 import { addClaimRoute } from './claim.js'
 import { addDeliveryRoutes } from './deliveries.js'
+import { addEffectRoutes } from './effects.js'
 import { addEventRoute } from './events.js'
 import { addFenceRoutes } from './fences.js'
 import { addHealthRoutes, type HealthParts } from './health.js'
@@ -34,6 +35,7 @@ export function addRoutes(app: App, parts: AllParts): void {
   addNodeRoutes(app, parts)
   addClaimRoute(app, parts)
   addReportRoute(app, parts)
+  addEffectRoutes(app, parts)
   addEventRoute(app, parts)
   addHealthRoutes(app, parts)
   app.get(

@@ -44,7 +44,11 @@ function itemOf(report: WireReport, at: number, source: JsonSource | undefined):
   return { id: attempt ?? delivery ?? '', grant, key, outcome: outcomeOf(outcome, exact) }
 }
 
-function outcomeOf(outcome: WireReport['outcome'], exact: (member: string) => string | undefined): Outcome {
+/** The outcome with its JSON as it was sent. */
+export function outcomeOf(
+  outcome: WireReport['outcome'],
+  exact: (member: string) => string | undefined,
+): Outcome {
   if (outcome.kind === 'result') return { kind: 'result', result: exact('result') ?? 'null' }
   const errorJson = exact('errorJson')
   const { kind, errorCode } = outcome

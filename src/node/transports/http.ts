@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import { type Calls, type HubAddress, openCalls } from '../../client/calls.js'
 import { ExchangeFailure } from '../../client/exchange.js'
-import { part } from '../../client/open-client.js'
+import { outcomeText } from '../../client/outcome-text.js'
+import { part } from '../../client/paths.js'
 import { isErrorCode, isHoldfastError } from '../../contract/errors.js'
-import { parseJsonSource } from '../../contract/json-source.js'
 import type {
   ClaimedDelivery,
   ClaimReply,
@@ -207,29 +207,6 @@ function reportText({ id, grant, key, outcome }: ReportItem): string {
   const named = id.includes('/') ? { attempt: id } : { delivery: id }
   const head = JSON.stringify({ ...named, grant, key }).slice(0, -1)
   return `${head},"outcome":${outcomeText(outcome)}}`
-}
-
-function outcomeText(outcome: ReportItem['outcome']): string {
-  if (outcome.kind === 'result') return `{"kind":"result","result":${jsonText(outcome.result)}}`
-  const { kind, errorCode, errorJson = '' } = outcome
-  const head = JSON.stringify({ kind, errorCode })
-  return errorJson === '' ? head : `${head.slice(0, -1)},"errorJson":${jsonText(errorJson)}}`
-}
-
-/** A hub reads bodies 64 deep, and a body stands four deep in the body of its report. */
-const deepest = 60
-
-/**
- * Text that a hub would not take as JSON travels as a string: no outcome is lost for its form, nor are those
- * that are reported with it.
- */
-function jsonText(text: string): string {
-  try {
-    parseJsonSource(Buffer.from(text), { maxDepth: deepest })
-    return text
-  } catch {
-    return JSON.stringify(text)
-  }
 }
 
 function claimReplyOf(reply: z.output<typeof claimReply>): ClaimReply {
