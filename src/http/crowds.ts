@@ -1,3 +1,4 @@
+import { Session } from 'node:inspector'
 import type { Server } from 'node:net'
 
 /** So many connections at a time are a crowd. */
@@ -15,15 +16,20 @@ export function watchCrowds(server: Server): () => void {
       most = Math.max(most, open)
       if (most < crowd || open > most / 10) return
       most = open
-      void collectGarbage()
+      collectGarbage()
     })
   }, lookEveryMs).unref()
   return () => clearInterval(timer)
 }
 
-async function collectGarbage(): Promise<void> {
-  const { Session } = await import('node:inspector')
-  const session = new Session()
-  session.connect()
-  session.post('HeapProfiler.collectGarbage', () => session.disconnect())
+/** Kept: to disconnect while V8 answers would wait for that answer for ever. */
+let session: Session | undefined
+
+/** The one way to ask without a flag at the start; it gives back more than `gc()` does. */
+function collectGarbage(): void {
+  if (session === undefined) {
+    session = new Session()
+    session.connect()
+  }
+  session.post('HeapProfiler.collectGarbage')
 }

@@ -79,7 +79,7 @@ export function addJsonBodies(app: App, { arrivingBytes }: Limits): void {
     if (bytes.length === 0) return undefined
     request.source = parseJsonSource(bytes)
     const { value } = request.source
-    checkSizes(value, request.routeOptions.config.listLimit?.())
+    checkMembers(value, request.routeOptions.config.listLimit?.())
     return value
   })
 }
@@ -108,9 +108,13 @@ function checkHeaders({ headers, mediaType = '' }: FastifyRequest, { bytes, refu
 }
 
 /** A schema looks at everything: half a million wrong elements would stop this process for half a minute. */
-function checkSizes(body: unknown, limit: ListLimit = { most: mostItems, code: 'INVALID_ARGUMENT' }): void {
+function checkMembers(body: unknown, limit: ListLimit = { most: mostItems, code: 'INVALID_ARGUMENT' }): void {
   if (typeof body !== 'object' || body === null) return
   const members = Object.entries(body)
+  // Schemas of lists of names pass over it.
+  if (Object.hasOwn(body, '__proto__')) {
+    throw problem('INVALID_ARGUMENT', '#/__proto__ is no member of this body', { pointer: '#/__proto__' })
+  }
   if (members.length > mostItems) {
     throw problem('INVALID_ARGUMENT', `# has ${members.length} members, the most is ${mostItems}`, {
       pointer: '#',

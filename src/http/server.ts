@@ -18,9 +18,10 @@ import { openStore } from '../record/connections.js'
 import { functionsOf } from '../record/functions.js'
 import { readerOf } from '../record/reader.js'
 import { addAdmission } from './admission.js'
+import { followAnswers, refuseMalformed } from './connections.js'
 import { watchCrowds } from './crowds.js'
 import { sharedEnd } from './ends.js'
-import { addHeadCheck, refuseMalformed } from './heads.js'
+import { addHeadCheck } from './heads.js'
 import { openIdentities } from './identities.js'
 import { addJsonBodies } from './json-bodies.js'
 import { defaultLimits, type Limits } from './limits.js'
@@ -134,6 +135,7 @@ async function open(
   }
   addTracing(app)
   addHeadCheck(app)
+  followAnswers(app.server)
   const admission = await addAdmission(app, { ...parts, limits, metrics, pulse, log })
   // Over plain HTTP a browser must not be told to come back by HTTPS.
   await app.register(helmet, {

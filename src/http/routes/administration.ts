@@ -7,7 +7,9 @@ import {
   settingsBody,
   settingsReply,
 } from '../../contract/wire.js'
+import { certificateDigest } from '../../hub/principals.js'
 import { access } from '../access.js'
+import { problem } from '../problem.js'
 import { type App, type RouteParts, replies } from './parts.js'
 
 /** Settings and principals. */
@@ -90,6 +92,7 @@ function addPrincipals(app: App, { hub, identities }: RouteParts): void {
       },
     },
     async (request, reply) => {
+      requireCertificate(request.body.certificate)
       const added = await hub.addPrincipal(request.body, request.caller.name)
       await identities.refresh()
       return reply.code(201).header('cache-control', 'no-store').send(added)
@@ -115,4 +118,13 @@ function addPrincipals(app: App, { hub, identities }: RouteParts): void {
       return { principal: await hub.principal(name) }
     },
   )
+}
+
+/** @throws INVALID_ARGUMENT */
+function requireCertificate(pem: string | undefined): void {
+  try {
+    if (pem !== undefined) certificateDigest(pem)
+  } catch {
+    throw problem('INVALID_ARGUMENT', '#/certificate is no PEM certificate', { pointer: '#/certificate' })
+  }
 }
