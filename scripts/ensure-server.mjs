@@ -1,6 +1,7 @@
 // Makes sure that a Redis-compatible server and its command line exist on this machine, before tests and the
 // demo need them. Silent when they do. As root it installs them from the system's package manager;
-// otherwise it prints the line to run and fails.
+// otherwise it prints the line to run and fails. With the word `curl` behind it, it wants curl as well: the tests
+// run the README's tour.
 //
 // On Debian it asks for `redis-tools`, not `redis-server`: the tools hold the same binary (named
 // redis-check-rdb, a server when started under the name redis-server), and the server package would enable a
@@ -11,12 +12,18 @@ import { delimiter, join } from 'node:path'
 
 const servers = ['valkey-server', 'redis-server', 'valkey-check-rdb', 'redis-check-rdb']
 const commandLines = ['valkey-cli', 'redis-cli']
+const wantsCurl = process.argv.includes('curl')
 const managers = [
-  { program: 'apt-get', steps: [['update'], ['install', '-y', '--no-install-recommends', 'redis-tools']] },
-  { program: 'apk', steps: [['add', '--no-cache', 'redis']] },
-  { program: 'dnf', steps: [['install', '-y', 'redis']] },
-  { program: 'pacman', steps: [['-Sy', '--noconfirm', 'valkey']] },
-  { program: 'brew', steps: [['install', 'redis']], asUser: true },
+  {
+    program: 'apt-get',
+    before: [['update']],
+    install: ['install', '-y', '--no-install-recommends'],
+    server: 'redis-tools',
+  },
+  { program: 'apk', install: ['add', '--no-cache'], server: 'redis' },
+  { program: 'dnf', install: ['install', '-y'], server: 'redis' },
+  { program: 'pacman', install: ['-Sy', '--noconfirm'], server: 'valkey' },
+  { program: 'brew', install: ['install'], server: 'redis', asUser: true },
 ]
 
 /** @param {string} name */
@@ -32,8 +39,17 @@ function isProgram(name) {
   })
 }
 
-function isComplete() {
+function hasServer() {
   return servers.some(isProgram) && commandLines.some(isProgram)
+}
+
+function hasCurl() {
+  return !wantsCurl || isProgram('curl')
+}
+
+/** What is not here, in words. */
+function missing() {
+  return [...(hasServer() ? [] : ['Redis server program']), ...(hasCurl() ? [] : ['curl'])].join(' and no ')
 }
 
 /** The words to put in front of an installing command; undefined when this user may not install. @param {boolean} asUser */
@@ -58,23 +74,22 @@ function fail(message) {
 }
 
 function install() {
+  const what = missing()
   const manager = managers.find(({ program }) => isProgram(program))
-  if (manager === undefined) {
-    return fail('no valkey-server or redis-server here, and no known package manager: install one by hand')
-  }
-  const lines = manager.steps.map((step) => [manager.program, ...step])
+  if (manager === undefined) return fail(`no ${what} here, and no known package manager: install by hand`)
+  const { program, server, before = [] } = manager
+  const packages = [...(hasServer() ? [] : [server]), ...(hasCurl() ? [] : ['curl'])]
+  const lines = [...before, [...manager.install, ...packages]].map((step) => [program, ...step])
   const front = privilege(manager.asUser === true)
   if (front === undefined) {
-    return fail(
-      `no Redis server program here; run: ${lines.map((line) => `sudo ${line.join(' ')}`).join(' && ')}`,
-    )
+    return fail(`no ${what} here; run: ${lines.map((line) => `sudo ${line.join(' ')}`).join(' && ')}`)
   }
   for (const line of lines) {
     const words = [...front, ...line]
-    console.error(`ensure-server: no Redis server program here; running: ${words.join(' ')}`)
+    console.error(`ensure-server: no ${what} here; running: ${words.join(' ')}`)
     if (!run(words)) return fail(`this failed: ${words.join(' ')}`)
   }
-  if (!isComplete()) fail('the package was installed, but it holds no server program or no command line')
+  if (missing() !== '') fail(`the packages were installed, but there is still no ${missing()}`)
 }
 
-if (!isComplete()) install()
+if (missing() !== '') install()
