@@ -2,13 +2,9 @@
 
 local ROLES = { producer = true, node = true, operator = true, viewer = true }
 
--- A SHA-256 digest as lower-case hex, or an empty string for none.
+-- A digest, or nil where none is given.
 local function digest(value, name)
-  if value == nil or value == '' then return nil end
-  if #value ~= 64 or string.find(value, '[^0-9a-f]') then
-    hf.refuse('INVALID_ARGUMENT', name .. ' must be a SHA-256 digest in lower-case hex')
-  end
-  return value
+  return value ~= nil and value ~= '' and hf.hash(value, name) or nil
 end
 
 function hf.read_new_principal(argv)

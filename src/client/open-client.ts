@@ -6,10 +6,10 @@ import type {
   FenceOptions,
   HubCalls,
   OperatorAct,
-  Page,
   PageOptions,
 } from '../contract/hub.js'
 import { type OutgoingMessage, prepareMessage } from '../contract/message.js'
+import { allOf } from '../contract/pages.js'
 import {
   bulkReplySchema,
   deliveryViewSchema,
@@ -223,16 +223,6 @@ function listCalls(calls: Calls): ListCalls {
     },
     counts: async () => (await get('/v1/counts', countsReply)).counts,
     fences: async () => (await get('/v1/fences', fencesReply)).fences,
-  }
-}
-
-async function allOf<Entry>(page: (options: PageOptions) => Promise<Page<Entry>>): Promise<Entry[]> {
-  const found: Entry[] = []
-  for (let cursor: string | undefined; ; ) {
-    const { entries, cursor: next } = await page({ cursor, limit: 1000 })
-    found.push(...entries)
-    if (next === undefined) return found
-    cursor = next
   }
 }
 

@@ -19,17 +19,6 @@ import { readDeliveries } from './views.js'
 
 const fencePattern = /^(?:pause|hold|block):(?:hub|(host|conversation|session):(.+))$/
 
-/** All entries of a list that is read by pages. */
-export async function allOf<Entry>(page: (options: PageOptions) => Promise<Page<Entry>>): Promise<Entry[]> {
-  const found: Entry[] = []
-  for (let cursor: string | undefined; ; ) {
-    const { entries, cursor: next } = await page({ cursor, limit: 1000 })
-    found.push(...entries)
-    if (next === undefined) return found
-    cursor = next
-  }
-}
-
 /** Hosts that were ever sent to or joined, by name, with their nodes and what waits for them. */
 export async function listHosts(reader: Reader, keys: Keys, page: PageOptions = {}): Promise<Page<HostView>> {
   const after = page.cursor === undefined ? '' : hostId(page.cursor)

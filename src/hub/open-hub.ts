@@ -12,6 +12,7 @@ import type {
 } from '../contract/hub.js'
 import { messageId } from '../contract/ids.js'
 import type { MessageInput } from '../contract/message.js'
+import { allOf } from '../contract/pages.js'
 import type { OnPoint } from '../contract/points.js'
 import type { OperatorReply, PendingEntry } from '../contract/views.js'
 import { type OnCall, openBlockingReader, openStore, type Store } from '../record/connections.js'
@@ -24,16 +25,7 @@ import { actOnMany } from './bulk.js'
 import { changeSettings, readConfiguration } from './configuration.js'
 import { hostNames, listDeliveries } from './delivery-pages.js'
 import { listEffects, readEffect } from './effects.js'
-import {
-  allOf,
-  listFences,
-  listHeld,
-  listHosts,
-  listPending,
-  listUnknown,
-  readCounts,
-  readHost,
-} from './lists.js'
+import { listFences, listHeld, listHosts, listPending, listUnknown, readCounts, readHost } from './lists.js'
 import { createLogTail, type LogTail } from './log-tail.js'
 import { addPrincipal, readPrincipal, readPrincipals } from './principals.js'
 import { type Repaired, repairObligations } from './repair.js'

@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { type Client, openClient } from '../../src/client/open-client.js'
 import type { NodeTransport } from '../../src/node/transport.js'
@@ -254,7 +254,7 @@ describe('only over HTTP', () => {
       const execute = async () => {
         entered += 1
         if (entered > count / 3) await gate
-        await sleep(2) // the work
+        await nextTurn()
       }
       return { ids, release, execute, entered: () => entered }
     }
