@@ -36,7 +36,7 @@ Every route but the public ones wants a principal (\`holdfast principal add\`). 
 | role | what it may |
 |---|---|
 | \`producer\` | send as itself, or as any sender where it was added so; see its own messages |
-| \`node\` | everything a node does, for its one host and the directories it was added with; see the deliveries of that host |
+| \`node\` | everything a node does, for its one host and the directories it was added with; see the deliveries of that host; open, close and see sessions of that host and those directories |
 | \`viewer\` | see everything but principals, change nothing |
 | \`operator\` | everything |
 
@@ -68,8 +68,10 @@ Calls on several items (\`mirror\`, \`ack\`, \`refuse\`, \`begin\`, reports) ans
 
 - **A message** has its key in the header \`Idempotency-Key\`, for as long as the message is kept (\`retention_ms\`, counted from when all of it is settled). The first call answers 201. A repeat answers 200 with \`Idempotency-Replayed: true\` and the same ids, their states as they are now. The same key with another conversation, sender, parent, set of recipients or payload is \`IDEMPOTENCY_MISMATCH\` (422), and nothing is changed.
 - **A claim** has \`request\`, a number that grows within an incarnation. Until it is answered the node repeats it and gets the same deliveries; a lower one is \`STALE_REQUEST\`.
-- **A begin** has \`grant\`: the same grant is answered with the same attempt, \`replay: true\`.
+- **A begin** has \`grant\`: from the same process the same grant is answered with the same attempt. A later process of the node, whose handler is declared idempotent, begins again under the grant that it finds open, with \`idempotent: true\`: the same attempt, \`replay: true\`.
 - **A report** has \`key\`, one for each thing that is reported. A repeat is answered with what was recorded; the same key with other content is \`IDEMPOTENCY_MISMATCH\`.
+- **A close** of a session names its epoch: a repeat gets the first answer, and the close of an earlier owner is \`STALE_EPOCH\`. Every opening makes a new epoch. A rehome that was cut is an obligation: the same call completes it, and so does a hub that starts.
+- **A resolution** counts once: a second one is \`ALREADY_SETTLED\`, or \`NOT_UNKNOWN\` for a delivery.
 - \`mirror\` and \`ack\` by the same owner under the same epoch are answered as the first time. Joins, heartbeats, fences and settings may be sent again as they are.
 
 ## Payloads

@@ -4,7 +4,6 @@ export {
   createEffects,
   type EffectAttempt,
   type EffectOutcome,
-  type EffectProbed,
   type EffectRequest,
   type Effects,
   type EffectsOptions,
@@ -32,6 +31,7 @@ export type {
   BulkOptions,
   DeliveryFilter,
   DeliveryPage,
+  DeliveryResolution,
   FenceOptions,
   HubCalls,
   OperatorAct,
@@ -42,13 +42,22 @@ export type {
   Resolution,
 } from './contract/hub.js'
 export type { MessageInput, Recipient } from './contract/message.js'
-export { type NotSent, notSent, type Outcome, type Terminal, terminal } from './contract/outcomes.js'
+export {
+  type NotSent,
+  notSent,
+  type Outcome,
+  type ProbeAnswer,
+  type Terminal,
+  terminal,
+} from './contract/outcomes.js'
 export { type HashOptions, hashPayload } from './contract/payload-hash.js'
 export type { Role } from './contract/principals.js'
+export type { CloseReason, SessionClosing, SessionOpening, SessionState } from './contract/sessions.js'
 export { type SettingName, settings } from './contract/settings.js'
 export { type DeliveryState, deliveryStates } from './contract/states.js'
 export type {
   AcceptedDelivery,
+  AttemptResolved,
   AttemptView,
   BulkReply,
   DeliveryView,
@@ -63,6 +72,8 @@ export type {
   OperatorReply,
   PendingEntry,
   PrincipalView,
+  SessionReply,
+  SessionView,
   SettingView,
   TimelineEntry,
   UnknownEntry,
@@ -71,6 +82,6 @@ export type {
 export { type Hub, type HubOptions, initRecord, openHub } from './hub/open-hub.js'
 export type { Repaired } from './hub/repair.js'
 export { createNode, type HoldfastNode, type NodeEnd, type NodeOptions } from './node/create-node.js'
-export type { Attempt, ExecuteFunction, Executor } from './node/executor.js'
+export type { Attempt, ExecuteFunction, Executor, ProbeFunction, Prober } from './node/executor.js'
 export { type EmbeddedServer, startEmbedded } from './record/embedded.js'
 export type { InitReply } from './record/functions.js'

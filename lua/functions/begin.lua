@@ -1,14 +1,16 @@
 -- hf_begin: opens an attempt under a grant: the only permission to execute. Same grant, same process: same answer.
 -- KEYS   1 tag
--- ARGV   host node incarnation, then items of: delivery epoch grant
--- REPLY  log_id, results [[id, ok, epoch, state, attempt | code, owner, detail]...]
+-- ARGV   host node incarnation, then items of: delivery epoch grant idempotent(0|1: begin again, under the same grant,
+--        what an earlier process of this node began and did not settle)
+-- REPLY  log_id, results [[id, ok, epoch, state, attempt, replay? | code, owner, detail]...]
 -- ERRORS STORE_UNKNOWN INVALID_ARGUMENT NOT_JOINED SUPERSEDED HOST_RETIRED LEFT
 -- STATES delivered and idle -> executing | failed (blocked, expired)
 do
   hf.register('hf_begin', { 'allow-oom' }, function(keys, argv)
-    return hf.on_items(keys, argv, 'begin', 3, function(ctx, node, item)
+    return hf.on_items(keys, argv, 'begin', 4, function(ctx, node, item)
       local delivery, epoch, grant = hf.delivery_id(item[1]), hf.integer(item[2], 'epoch'), hf.id(item[3], 'grant')
-      return function() return hf.begin(ctx, node, delivery, epoch, grant) end
+      local idempotent = hf.integer(item[4] or 0, 'idempotent') == 1
+      return function() return hf.begin(ctx, node, delivery, epoch, grant, idempotent) end
     end)
   end)
 end

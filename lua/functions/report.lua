@@ -1,7 +1,7 @@
 -- hf_report: how attempts went. Accepted from any process of the node whose grant it was.
 -- KEYS   1 tag
--- ARGV   host node incarnation, then items of: attempt|delivery grant key kind result error_code error_json
---        kind: result | terminal | not_sent | outcome_unknown
+-- ARGV   host node incarnation, then items of: attempt|delivery grant key kind result error_code error_json ended(0|1)
+--        kind: result | terminal | not_sent | outcome_unknown; ended: with the latter, the executor has ended
 -- REPLY  log_id, results [[id, ok, epoch, state, attempt, outcome, replayed? | code, owner, detail]...]
 -- ERRORS STORE_UNKNOWN INVALID_ARGUMENT NOT_JOINED
 -- STATES executing -> done | terminal | not_sent | unknown list; after not_sent the delivery stays, is requeued or held
@@ -22,11 +22,12 @@ do
       result = kind == 'result' and result or '',
       error_code = kind == 'result' and '' or error_code,
       error_json = kind == 'result' and '' or error_json,
+      ended = hf.integer(item[8] or 0, 'ended') == 1,
     }
   end
 
   hf.register('hf_report', { 'allow-oom' }, function(keys, argv)
-    return hf.on_items(keys, argv, 'report', 7, function(ctx, node, item, incarnation)
+    return hf.on_items(keys, argv, 'report', 8, function(ctx, node, item, incarnation)
       local report = read_report(item, incarnation)
       ctx.max_result = hf.setting(ctx, 'max_result_bytes')
       return function() return hf.report(ctx, node, report) end

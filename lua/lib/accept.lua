@@ -80,8 +80,7 @@ function hf.make_deliveries(ctx, message, header, recipients, first)
     if not known.group_made then hf.make_group(ctx, host) end
     known.known, known.group_made = true, true
     local id = message .. '.' .. (first + at - 1)
-    hf.wakes(ctx, host)
-    local entry = redis.call('XADD', hf.key.stream(ctx.tag, host), '*', 'delivery', id)
+    local entry = hf.enqueue(ctx, host, id)
     local row = {
       'HSET', hf.key.delivery(ctx.tag, id), 'message', message, 'host', host, 'conversation', header.conversation,
       'state', 'queued', 'epoch', 0, 'attempts', 0, 'entry', entry, 'queued_at', ctx.now,
@@ -97,6 +96,10 @@ function hf.make_deliveries(ctx, message, header, recipients, first)
       row[#row + 1] = session
     end
     redis.call(unpack(row))
+    if session then
+      local place = redis.call('HINCRBY', hf.key.session(ctx.tag, session), 'deliveries_made', 1)
+      redis.call('ZADD', hf.key.session_deliveries(ctx.tag, session), place, id)
+    end
     made[at] = { 'id', id, 'host', host, 'session', session or '', 'state', 'queued' }
   end
   hf.count(ctx, 'queued', #recipients)

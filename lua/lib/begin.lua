@@ -1,7 +1,7 @@
 -- Begin: opens attempt n under a grant. This is the only place that allows execution.
 
 -- What a begin answers again when it was a begin that failed the delivery.
-local FAILED_HERE = { blocked = 'BLOCKED', expired = 'EXPIRED' }
+local FAILED_HERE = { blocked = 'BLOCKED', expired = 'EXPIRED', target_session_missing = 'BLOCKED' }
 
 -- Which attempt, if any, was opened under this grant. Bounded by max_redrive.
 function hf.attempt_of_grant(ctx, row, grant)
@@ -14,12 +14,20 @@ function hf.attempt_of_grant(ctx, row, grant)
   return nil
 end
 
+-- Under which opening of its session an attempt was begun, and that it is open.
+local function note_session(ctx, row, prefix)
+  local session = hf.session(ctx, row.session)
+  redis.call('SADD', hf.key.session_attempts(ctx.tag, row.session), row.id)
+  if session then redis.call('HSET', hf.key.delivery(ctx.tag, row.id), prefix .. 'session_epoch', session.epoch) end
+end
+
 local function open_attempt(ctx, node, row, grant)
   local number = row.attempts + 1
   local prefix = 'attempt_' .. number .. '_'
   redis.call('HSET', hf.key.delivery(ctx.tag, row.id), 'attempts', number, 'attempt_status', 'executing',
     prefix .. 'status', 'executing', prefix .. 'grant', grant, prefix .. 'node', node.name,
     prefix .. 'incarnation', node.incarnation, prefix .. 'begun_at', ctx.now)
+  if row.session then note_session(ctx, row, prefix) end
   if row.released_at then redis.call('HDEL', hf.key.delivery(ctx.tag, row.id), 'released_at', 'released_holds') end
   row.attempts, row.attempt_status = number, 'executing'
   hf.note_move(ctx, row.id .. '/' .. number, 'idle', 'executing')
@@ -32,9 +40,53 @@ local function repeated(row, number, id)
   return hf.item_refused(id, 'ALREADY_SETTLED', row)
 end
 
-function hf.begin(ctx, node, id, epoch, grant)
+-- A later process of the node begins again what an earlier one left open, under the same grant: its handler is
+-- declared idempotent. Fences and the count of crashes apply; nothing is moved by them while it is open.
+local function replay(ctx, node, row, number)
+  local home = hf.home_of(ctx, row)
+  if home ~= row.host then
+    return hf.item_refused(row.id, 'NOT_OWNER', row, 'its session lives on host ' .. home)
+  end
+  local fence = hf.fence_over(ctx, row)
+  if fence then
+    local code = fence.kind == 'pause' and 'PAUSED' or fence.kind == 'hold' and 'HELD' or 'BLOCKED'
+    return hf.item_refused(row.id, code, row, fence.field)
+  end
+  local takeovers = row.takeovers + (hf.left_cleanly(ctx, row) and 0 or 1)
+  if takeovers >= hf.setting(ctx, 'max_takeovers') then
+    return hf.item_refused(row.id, 'TOO_MANY_CRASHES', row, 'max_takeovers is ' .. hf.setting(ctx, 'max_takeovers'))
+  end
+  local prefix = 'attempt_' .. number .. '_'
+  row.epoch, row.incarnation = hf.next_epoch(ctx, row.epoch), node.incarnation
+  redis.call('HSET', hf.key.delivery(ctx.tag, row.id), 'epoch', row.epoch, 'incarnation', node.incarnation,
+    'takeovers', takeovers, prefix .. 'incarnation', node.incarnation, prefix .. 'replayed_at', ctx.now)
+  redis.call('HDEL', hf.key.delivery(ctx.tag, row.id), prefix .. 'unknown_at', prefix .. 'unknown_reason', prefix .. 'ended_at')
+  redis.call('ZREM', hf.key.unknown(ctx.tag), row.id .. '/' .. number)
+  hf.count(ctx, 'attempt_replays', 1)
+  hf.note_move(ctx, row.id .. '/' .. number, 'executing', 'executing')
+  return hf.item_ok(row, 'attempt', number, 'replayed', 1)
+end
+
+-- A begin by a handler that is declared idempotent: nil unless this grant was begun by this node.
+local function begin_again(ctx, node, row, epoch, grant)
+  local number = hf.attempt_of_grant(ctx, row, grant)
+  if not number then return nil end
+  local begun = redis.call('HMGET', hf.key.delivery(ctx.tag, row.id), 'attempt_' .. number .. '_node',
+    'attempt_' .. number .. '_replayed_at')
+  if begun[1] ~= node.name then return nil end
+  if number < row.attempts or not hf.is_executing(row) then return hf.item_refused(row.id, 'ALREADY_SETTLED', row) end
+  if row.incarnation == node.incarnation then
+    return begun[2] and hf.item_ok(row, 'attempt', number, 'replayed', 1) or nil
+  end
+  if row.incarnation < node.incarnation and row.epoch == epoch then return replay(ctx, node, row, number) end
+  return nil
+end
+
+function hf.begin(ctx, node, id, epoch, grant, idempotent)
   local row = hf.read_delivery(ctx, id)
   if not row then return hf.item_refused(id, 'DELIVERY_NOT_FOUND') end
+  local again = idempotent and begin_again(ctx, node, row, epoch, grant)
+  if again then return again end
   if row.state == 'held' then return hf.item_refused(id, 'HELD', row, row.held_reason) end
   local code = hf.check_owner(row, node, epoch)
   if code then return hf.item_refused(id, code, row) end
@@ -50,14 +102,15 @@ function hf.begin(ctx, node, id, epoch, grant)
     hf.fail_delivery(ctx, row, 'expired', 'deadline', 'execute_by')
     return hf.item_refused(id, 'EXPIRED', row, 'execute_by')
   end
-  local fence = hf.fence_over(ctx, row)
-  if fence and fence.kind == 'block' then
-    hf.fail_delivery(ctx, row, 'blocked', 'fence', fence.field)
-    return hf.item_refused(id, 'BLOCKED', row, fence.field)
+  local home = hf.home_of(ctx, row)
+  if home ~= row.host then
+    hf.move_delivery(ctx, row, home, node.name)
+    return hf.item_refused(id, 'NOT_OWNER', row, 'its session lives on host ' .. home)
   end
-  if fence and fence.kind == 'hold' then
-    hf.hold_delivery(ctx, row, 'fence', node.name, fence.field)
-    return hf.item_refused(id, 'HELD', row, fence.field)
+  local fence = hf.fence_over(ctx, row)
+  if fence and fence.kind ~= 'pause' then
+    hf.stop_by(ctx, row, fence, node.name)
+    return hf.item_refused(id, fence.kind == 'block' and 'BLOCKED' or 'HELD', row, fence.field)
   end
   if fence then return hf.item_refused(id, 'PAUSED', row, fence.field) end
   return open_attempt(ctx, node, row, grant)

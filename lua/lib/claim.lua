@@ -83,17 +83,22 @@ function hf.correct_entry(ctx, claim, entry, id, row, consumer)
   end
 end
 
+-- A block or a hold stops a delivery; a hold that expires is looked at again then.
+function hf.stop_in_claim(ctx, claim, row, fence)
+  hf.stop_by(ctx, row, fence, claim.node.name)
+  if fence.kind == 'hold' and fence.expires_at then hf.look_again_at(claim, fence.expires_at) end
+end
+
 -- Decides about a queued delivery whose entry is pending under this node: claimed, parked, or failed.
 function hf.offer(ctx, claim, row)
+  local home = hf.home_of(ctx, row)
+  if home ~= row.host then return hf.move_delivery(ctx, row, home, claim.node.name) end
   local lane = hf.lane_name(row.conversation, row.session)
   local fence = hf.fence_over(ctx, row)
   if hf.came_too_late(ctx, row) then
     hf.fail_delivery(ctx, row, 'expired', 'deadline', 'deliver_by')
-  elseif fence and fence.kind == 'block' then
-    hf.fail_delivery(ctx, row, 'blocked', 'fence', fence.field)
-  elseif fence and fence.kind == 'hold' then
-    hf.hold_delivery(ctx, row, 'fence', claim.node.name, fence.field)
-    if fence.expires_at then hf.look_again_at(claim, fence.expires_at) end
+  elseif fence and fence.kind ~= 'pause' then
+    hf.stop_in_claim(ctx, claim, row, fence)
   elseif fence then
     hf.park(ctx, claim, row, lane, fence.field)
     if fence.expires_at then
@@ -153,9 +158,11 @@ end
 local function delivery_reply(ctx, claim, granted)
   local row = granted.row
   local header = header_of(ctx, claim, row.message)
+  local session = row.session and hf.session(ctx, row.session)
   local reply = {
     'id', granted.id, 'epoch', granted.epoch, 'state', granted.state, 'how', granted.how, 'attempts', row.attempts,
-    'session', row.session or '', 'conversation', row.conversation, 'message', row.message,
+    'session', row.session or '', 'session_epoch', session and session.epoch or '', 'conversation', row.conversation,
+    'message', row.message,
   }
   if header then
     for _, name in ipairs({ 'sender', 'parent', 'content_type', 'sha256' }) do
@@ -219,7 +226,7 @@ end
 function hf.claim(ctx, node, request, count, open_if_empty)
   local claim = {
     node = node, count = count, bytes_left = hf.setting(ctx, 'max_claim_bytes'), granted = {}, headers = {}, parking = {},
-    acknowledge = {}, ghosts = {}, missing = {}, left = {}, more = false, full = false,
+    acknowledge = {}, ghosts = {}, missing = {}, more = false, full = false,
   }
   if request < node.request then
     hf.refuse('STALE_REQUEST', 'request ' .. request .. ' of node ' .. node.name .. ' comes after request ' .. node.request)

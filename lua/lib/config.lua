@@ -14,6 +14,7 @@ hf.settings = {
   max_takeovers = { default = 5, least = 1 },
   open_hosts = { default = 1, least = 0 },
   recovery_age_ms = { default = 60000, least = 0 },
+  rehome_on_redrive = { default = 0, least = 0 },
   report_deadline_ms = { default = 900000, least = 100 },
   retention_ms = { default = 604800000, least = 1000 },
   stale_after_ms = { default = 10000, least = 100 },

@@ -154,7 +154,9 @@ function hf.finish(ctx, verb, actor, extra)
     if by ~= 0 then redis.call('HINCRBY', hf.key.counts(ctx.tag), state, by) end
   end
   if #ctx.settled_messages > 0 then
-    redis.call('RPUSH', hf.key.settled(ctx.tag, math.floor(ctx.now / 86400000)), unpack(ctx.settled_messages))
+    local day = math.floor(ctx.now / 86400000)
+    redis.call('RPUSH', hf.key.settled(ctx.tag, day), unpack(ctx.settled_messages))
+    redis.call('SADD', hf.key.settled_days(ctx.tag), day)
   end
   if #ctx.moves > 0 or extra then hf.write_log(ctx, verb, actor, extra) end
 end

@@ -57,8 +57,15 @@ function hf.unlist(ctx, row)
   end
 end
 
+-- A new entry at the end of a host's stream.
+function hf.enqueue(ctx, host, id)
+  hf.wakes(ctx, host)
+  return redis.call('XADD', hf.key.stream(ctx.tag, host), '*', 'delivery', id)
+end
+
 -- Counts a settled delivery on its message; the last one starts the message's retention.
 function hf.settle_on_message(ctx, row)
+  if row.session then redis.call('ZREM', hf.key.session_deliveries(ctx.tag, row.session), row.id) end
   local key = hf.key.message(ctx.tag, row.message)
   local counted = redis.call('HMGET', key, 'recipients', 'settled')
   local recipients = tonumber(counted[1])
@@ -106,14 +113,24 @@ function hf.fail_delivery(ctx, row, code, actor, detail)
   hf.settle_on_message(ctx, row)
 end
 
--- Back to the end of the host's queue, with a new epoch and no owner; held where the host is retired.
+-- What a block or a hold does to a delivery that meets it.
+function hf.stop_by(ctx, row, fence, actor)
+  if fence.kind == 'block' then
+    hf.fail_delivery(ctx, row, fence.code or 'blocked', 'fence', fence.field)
+  else
+    hf.hold_delivery(ctx, row, fence.reason or 'fence', actor, fence.field)
+  end
+end
+
+-- Back to the end of the queue where it belongs now, with a new epoch and no owner; held where that host is retired.
 function hf.requeue_delivery(ctx, row, actor, reason, ...)
-  if hf.is_retired(ctx, row.host) then return hf.hold_delivery(ctx, row, 'retired', actor) end
+  local home = hf.redrive_home(ctx, row)
+  if hf.is_retired(ctx, home) then return hf.hold_delivery(ctx, row, 'retired', actor) end
   hf.unlist(ctx, row)
-  hf.wakes(ctx, row.host)
-  local entry = redis.call('XADD', hf.key.stream(ctx.tag, row.host), '*', 'delivery', row.id)
+  row.host = home
+  local entry = hf.enqueue(ctx, home, row.id)
   local epoch = hf.next_epoch(ctx, row.epoch)
-  hf.write_delivery(ctx, row, 'queued', 'entry', entry, 'requeued_at', ctx.now, 'requeued_by', actor,
+  hf.write_delivery(ctx, row, 'queued', 'host', home, 'entry', entry, 'requeued_at', ctx.now, 'requeued_by', actor,
     'requeued_reason', reason, 'epoch', epoch, ...)
   row.epoch, row.owner, row.incarnation = epoch, nil, nil
   redis.call('HDEL', hf.key.delivery(ctx.tag, row.id), 'owner', 'incarnation', 'parked_at', 'parked_by')

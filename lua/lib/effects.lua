@@ -209,7 +209,9 @@ local function close(ctx, row, to, report, ...)
   if to == 'free' then
     write(ctx, row, 'former', former_grants(row))
   else
-    redis.call('RPUSH', hf.key.settled_effects(ctx.tag, math.floor(ctx.now / 86400000)), row.id)
+    local day = math.floor(ctx.now / 86400000)
+    redis.call('RPUSH', hf.key.settled_effects(ctx.tag, day), row.id)
+    redis.call('SADD', hf.key.settled_effect_days(ctx.tag), day)
   end
 end
 

@@ -45,7 +45,7 @@ end
 
 -- A hold that stood when the delivery was released lets it pass, once; one that was set since does not.
 local function passes(fence, row)
-  if fence.kind ~= 'hold' or not row.released_at then return false end
+  if fence.kind ~= 'hold' or fence.session or not row.released_at then return false end
   if fence.at and fence.at > row.released_at then return false end
   return string.find(row.released_holds, ' ' .. fence.field .. ' ', 1, true) ~= nil
 end
@@ -86,9 +86,15 @@ local function fences_over(ctx, host, conversation, session)
     if session then
       for _, field in ipairs(fields_of('session:' .. session)) do fields[#fields + 1] = field end
     end
-    ctx.lane_fences[lane] = { wide_fences(ctx, host), standing(ctx, fields) }
+    local gate = session and hf.session_gate(ctx, session)
+    ctx.lane_fences[lane] = { wide_fences(ctx, host), standing(ctx, fields), { gate } }
   end
   return ctx.lane_fences[lane]
+end
+
+-- A session that is not open stops its deliveries as a fence would.
+local function any_gate(ctx, session)
+  return session and hf.session_gate(ctx, session) and true or false
 end
 
 local function any_fence(ctx)
@@ -98,13 +104,13 @@ end
 
 -- The strictest fence over a lane, or nil.
 function hf.fence_over_lane(ctx, host, conversation, session)
-  if not any_fence(ctx) then return nil end
+  if not any_fence(ctx) and not any_gate(ctx, session) then return nil end
   return strictest(fences_over(ctx, host, conversation, session))
 end
 
 -- The strictest fence over one delivery: a released one passes the holds it was released from.
 function hf.fence_over(ctx, row)
-  if not any_fence(ctx) then return nil end
+  if not any_fence(ctx) and not any_gate(ctx, row.session) then return nil end
   return strictest(fences_over(ctx, row.host, row.conversation, row.session), row)
 end
 
@@ -114,7 +120,7 @@ function hf.holds_over(ctx, row)
   if any_fence(ctx) then
     for _, list in ipairs(fences_over(ctx, row.host, row.conversation, row.session)) do
       for _, fence in ipairs(list) do
-        if fence.kind == 'hold' then names[#names + 1] = fence.field end
+        if fence.kind == 'hold' and not fence.session then names[#names + 1] = fence.field end
       end
     end
   end
@@ -122,8 +128,13 @@ function hf.holds_over(ctx, row)
   return table.concat(names, ' ')
 end
 
--- The fence of this field if it stands, or nil.
+-- The fence of this field if it stands, or nil; a terminally closed session stands like a hold.
 function hf.standing_fence(ctx, field)
+  local session = string.match(field, '^route_terminal:session:(.+)$')
+  if session then
+    local gate = hf.session_gate(ctx, session)
+    return gate and gate.field == field and gate or nil
+  end
   return standing(ctx, { field })[1]
 end
 

@@ -64,12 +64,13 @@ function hf.operator_reply(ctx, row)
   return { 'id', row.id, 'state', row.state, 'epoch', row.epoch, 'log_id', hf.last_log_id(ctx) }
 end
 
--- A released delivery starts with clean counters, and passes the holds that stand over it now.
+-- A released delivery starts with clean counters, and passes the holds that stand now over where it goes.
 function hf.release(ctx, row, actor, reason)
-  local holds = hf.holds_over(ctx, row)
-  if hf.is_retired(ctx, row.host) then
-    hf.refuse('HOST_RETIRED', 'host ' .. row.host .. ' of ' .. row.id .. ' is retired; its deliveries wait for a rehome')
+  local home = hf.redrive_home(ctx, row)
+  if hf.is_retired(ctx, home) then
+    hf.refuse('HOST_RETIRED', 'host ' .. home .. ' of ' .. row.id .. ' is retired; its deliveries wait for a rehome')
   end
+  local holds = hf.holds_over(ctx, { host = home, conversation = row.conversation, session = row.session })
   hf.requeue_delivery(ctx, row, actor, reason, 'released_at', ctx.now, 'released_holds', holds, 'takeovers', 0,
     'redrive_from', row.attempts)
 end

@@ -16,11 +16,11 @@ end
 
 -- Where a session lives now: its owner host. Never seen is NO_ROUTE.
 function hf.route_session(ctx, session)
-  local host = redis.call('HGET', hf.key.session(ctx.tag, session), 'host')
-  if not host then
+  local row = hf.session(ctx, session)
+  if not row then
     hf.refuse('NO_ROUTE', 'session ' .. session .. ' was never opened; nothing was accepted')
   end
-  return host
+  return row.host
 end
 
 -- Lists the host on first sight.

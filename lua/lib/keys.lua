@@ -31,6 +31,12 @@ function hf.key.hosts(tag) return tag .. ':hosts' end
 function hf.key.nodes(tag) return tag .. ':nodes' end
 function hf.key.counts(tag) return tag .. ':counts' end
 function hf.key.log(tag) return tag .. ':log' end
+function hf.key.settled_days(tag) return tag .. ':settled_days' end
+function hf.key.settled_effect_days(tag) return tag .. ':settled_effect_days' end
+function hf.key.sessions(tag) return tag .. ':sessions' end
+function hf.key.children(tag, session) return tag .. ':children:' .. hf.escape(session) end
+function hf.key.session_deliveries(tag, session) return tag .. ':session_deliveries:' .. hf.escape(session) end
+function hf.key.session_attempts(tag, session) return tag .. ':session_attempts:' .. hf.escape(session) end
 function hf.key.effects(tag) return tag .. ':effects' end
 function hf.key.executing(tag) return tag .. ':executing' end
 function hf.key.settled_effects(tag, day) return tag .. ':settled_effects:' .. day end

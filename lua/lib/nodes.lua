@@ -37,14 +37,18 @@ function hf.read_node(ctx, host, id)
 end
 
 -- After a stall of Redis, or a jump of its clock, nobody is judged until live nodes had time to speak.
--- A stall shows as a hub in which no node at all was heard for two heartbeat periods.
+-- A stall shows as a hub in which no node at all was heard for two heartbeat periods. It is noted once: when
+-- nobody speaks after it either, the nodes are judged.
 local function note_stall(ctx)
   local newest = redis.call('ZREVRANGE', hf.key.nodes(ctx.tag), 0, 0, 'WITHSCORES')
   local heard_at = tonumber(newest[2])
   if not heard_at then return end
   local period = hf.setting(ctx, 'heartbeat_ms')
   if ctx.now - heard_at > 2 * period or heard_at - ctx.now > period then
-    redis.call('HSET', hf.key.liveness(ctx.tag), 'stalled_at', ctx.now, 'judge_after', ctx.now + math.floor(1.5 * period))
+    local noted = redis.call('HGET', hf.key.liveness(ctx.tag), 'last_heard_at')
+    if tonumber(noted) == heard_at then return end
+    redis.call('HSET', hf.key.liveness(ctx.tag), 'stalled_at', ctx.now, 'last_heard_at', heard_at, 'judge_after',
+      ctx.now + math.floor(1.5 * period))
   end
 end
 
@@ -54,7 +58,7 @@ function hf.beat(ctx, node, ...)
   redis.call('ZADD', hf.key.nodes(ctx.tag), ctx.now, node.name)
 end
 
-local function may_judge(ctx)
+function hf.may_judge(ctx)
   note_stall(ctx)
   local judge_after = tonumber(redis.call('HGET', hf.key.liveness(ctx.tag), 'judge_after'))
   if not judge_after or ctx.now >= judge_after then return true end
@@ -84,7 +88,7 @@ function hf.gone_peers(ctx, me)
         end
         local stale_at = peer.heartbeat_at + stale_after
         if ctx.now >= stale_at then
-          if judging == nil then judging = may_judge(ctx) end
+          if judging == nil then judging = hf.may_judge(ctx) end
           if judging then gone[#gone + 1] = { id = id, how = 'stale' } end
           stale_at = ctx.now + hf.setting(ctx, 'heartbeat_ms')
         end

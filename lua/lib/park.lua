@@ -89,11 +89,11 @@ local function serve_lane(ctx, claim, lane)
   local row = next_of_lane(ctx, claim, lane)
   while row do
     local fence = hf.fence_over(ctx, row)
-    if fence and fence.kind == 'block' then
-      hf.fail_delivery(ctx, row, 'blocked', 'fence', fence.field)
-    elseif fence and fence.kind == 'hold' then
-      hf.hold_delivery(ctx, row, 'fence', claim.node.name, fence.field)
-      if fence.expires_at then hf.look_again_at(claim, fence.expires_at) end
+    local home = hf.home_of(ctx, row)
+    if home ~= row.host then
+      hf.move_delivery(ctx, row, home, claim.node.name) -- and it leaves the lane by itself
+    elseif fence and fence.kind ~= 'pause' then
+      hf.stop_in_claim(ctx, claim, row, fence)
     elseif fence then
       return 'paused'
     elseif hf.came_too_late(ctx, row) then
@@ -103,7 +103,7 @@ local function serve_lane(ctx, claim, lane)
     else
       return 'full'
     end
-    redis.call('LPOP', list)
+    if home == row.host or row.state == 'held' then redis.call('LREM', list, 1, row.id) end
     row = next_of_lane(ctx, claim, lane)
   end
   return redis.call('LLEN', list) == 0 and 'empty' or 'full'

@@ -28,18 +28,23 @@ local function must_wait(ctx, claim, row, crashed)
 end
 
 -- Whether the process that owned a delivery left cleanly: then recovering it does not count.
-local function left_cleanly(ctx, claim, row)
-  local left = claim.left[row.owner]
-  if left == nil then
-    left = redis.call('HGET', hf.key.node(ctx.tag, row.host, row.owner), 'left_incarnations') or ''
-    claim.left[row.owner] = left
+function hf.left_cleanly(ctx, row)
+  ctx.left = ctx.left or {}
+  local owner = row.host .. '/' .. row.owner
+  if ctx.left[owner] == nil then
+    ctx.left[owner] = redis.call('HGET', hf.key.node(ctx.tag, row.host, row.owner), 'left_incarnations') or ''
   end
-  return string.find(left, ' ' .. row.incarnation .. ' ', 1, true) ~= nil
+  return string.find(ctx.left[owner], ' ' .. row.incarnation .. ' ', 1, true) ~= nil
 end
 
 -- Gives an unfinished, idle delivery of a gone process to the claiming one. False when the claim is full.
 local function recover(ctx, claim, row, how)
-  local crashed = not left_cleanly(ctx, claim, row)
+  local home = hf.home_of(ctx, row)
+  if home ~= row.host then
+    hf.move_delivery(ctx, row, home, claim.node.name)
+    return true
+  end
+  local crashed = not hf.left_cleanly(ctx, row)
   if must_wait(ctx, claim, row, crashed) then return false end
   local takeovers = row.takeovers + (crashed and 1 or 0)
   if crashed and takeovers >= hf.setting(ctx, 'max_takeovers') then

@@ -5,7 +5,7 @@ local KEYS_KEPT = 20
 
 local ATTEMPT = {
   'status', 'grant', 'node', 'incarnation', 'report_key', 'outcome', 'result', 'error_code', 'error_json',
-  'unknown_keys', 'late', 'late_keys', 'unknown_at',
+  'unknown_keys', 'late', 'late_keys', 'unknown_at', 'unknown_reports', 'session_epoch', 'replayed_at',
 }
 
 local function read_attempt(ctx, row, number)
@@ -39,8 +39,10 @@ end
 
 -- Key lists hold the latest ` key=digest`, blank-separated, so that a repeat is told from new content.
 local function digest_in(list, key)
-  local _, ends = string.find(' ' .. list, ' ' .. key .. '=', 1, true)
-  return ends and string.sub(list, ends, ends + 39) or nil
+  for word in string.gmatch(list, '%S+') do
+    if #word == #key + 41 and string.sub(word, 1, #key) == key then return string.sub(word, -40) end
+  end
+  return nil
 end
 
 local function with_key(list, report)
@@ -83,12 +85,18 @@ local function known_key(row, attempt, report)
   return attempt_reply(row, attempt.number, 'outcome', report.kind, 'replayed', 1)
 end
 
--- Stays executing, and visible. The list keeps since when; the reason is the latest word of those who know.
+-- Stays executing, and visible. The list keeps since when; the reason is the latest word of those who know, and
+-- every word is counted. With `ended` the executor has come to its end: nothing of it runs any more.
 local function report_unknown(ctx, row, attempt, report)
   hf.list_unknown(ctx, row, attempt.number, report.error_code)
   redis.call('HSET', hf.key.delivery(ctx.tag, row.id), unpack(numbered(attempt.number,
     'unknown_keys', with_key(attempt.unknown_keys, report), 'unknown_reason', report.error_code,
-    'unknown_json', report.error_json)))
+    'unknown_json', report.error_json, 'unknown_reports', (tonumber(attempt.unknown_reports) or 0) + 1,
+    'unknown_reported_at', ctx.now)))
+  -- Of a later process that began it again an earlier one cannot tell.
+  if report.ended and report.incarnation >= (tonumber(attempt.incarnation) or 0) then
+    redis.call('HSET', hf.key.delivery(ctx.tag, row.id), 'attempt_' .. attempt.number .. '_ended_at', ctx.now)
+  end
   hf.note_move(ctx, row.id .. '/' .. attempt.number, 'executing', 'unknown')
   return attempt_reply(row, attempt.number, 'outcome', 'outcome_unknown')
 end
@@ -117,6 +125,7 @@ local function close(ctx, row, attempt, report, ...)
     fields[#fields + 1] = 0
   end
   redis.call('HSET', hf.key.delivery(ctx.tag, row.id), unpack(fields))
+  if row.session then redis.call('SREM', hf.key.session_attempts(ctx.tag, row.session), row.id) end
   if attempt.unknown_at ~= '' then redis.call('ZREM', hf.key.unknown(ctx.tag), row.id .. '/' .. attempt.number) end
   hf.note_move(ctx, row.id .. '/' .. attempt.number, 'executing', status)
   row.attempt_status = status
@@ -128,7 +137,7 @@ local function go_on(ctx, row, node, report)
     and node.incarnation == report.incarnation and node.state ~= 'left'
   if row.attempts - row.redrive_from >= hf.setting(ctx, 'max_redrive') then
     hf.hold_delivery(ctx, row, 'redrive_exhausted', node.name)
-  elseif not owner_lives or hf.is_retired(ctx, row.host) then
+  elseif not owner_lives or hf.is_retired(ctx, row.host) or hf.home_of(ctx, row) ~= row.host then
     hf.requeue_delivery(ctx, row, node.name, 'not_sent')
   end
 end
@@ -142,6 +151,9 @@ local function settle(ctx, row, attempt, node, report)
     hf.stop_awaiting(ctx, row.host, row.id)
     hf.count(ctx, STATUS[report.kind], 1)
     hf.settle_on_message(ctx, row)
+    if report.kind == 'terminal' and report.error_code == 'target_session_missing' then
+      hf.session_reported_missing(ctx, row, row.id .. '/' .. attempt.number, tonumber(attempt.session_epoch))
+    end
   end
   return attempt_reply(row, attempt.number, 'outcome', report.kind)
 end
@@ -158,6 +170,11 @@ local function find_attempt(ctx, report)
   return row, nil, read_attempt(ctx, row, number)
 end
 
+-- That a replay sent nothing says nothing of the run before it; a probe speaks of both.
+local function proves_too_little(attempt, report)
+  return report.kind == 'not_sent' and attempt.replayed_at ~= '' and report.error_code ~= 'probe_not_executed'
+end
+
 function hf.report(ctx, node, report)
   local row, refusal, attempt = find_attempt(ctx, report)
   if not row then return refusal end
@@ -168,6 +185,48 @@ function hf.report(ctx, node, report)
   local known = known_key(row, attempt, report)
   if known then return known end
   if attempt.status ~= 'executing' then return keep_late(ctx, row, attempt, report) end
-  if report.kind == 'outcome_unknown' then return report_unknown(ctx, row, attempt, report) end
+  if report.kind == 'outcome_unknown' or proves_too_little(attempt, report) then
+    return report_unknown(ctx, row, attempt, report)
+  end
   return settle(ctx, row, attempt, node, report)
+end
+
+-- Resolve: an operator's word, with evidence, on an attempt whose outcome nobody else can know. Irreversible.
+function hf.resolve_attempt(ctx, call)
+  local delivery, number = hf.parse_attempt(call.id)
+  if not delivery then hf.refuse('INVALID_ARGUMENT', 'an attempt id is <delivery>/<n>, not "' .. tostring(call.id) .. '"') end
+  local row = hf.read_delivery(ctx, delivery)
+  if not row then hf.refuse('DELIVERY_NOT_FOUND', 'no delivery ' .. delivery .. ': never made, or older than the window') end
+  if number < 1 or number > row.attempts then hf.refuse('ATTEMPT_NOT_FOUND', 'no attempt ' .. call.id) end
+  local attempt = read_attempt(ctx, row, number)
+  if attempt.status ~= 'executing' then
+    hf.refuse('ALREADY_SETTLED', 'attempt ' .. call.id .. ' has outcome ' .. attempt.outcome)
+  end
+  if not call.force and hf.executor_lives(ctx, row) then
+    hf.refuse('EXECUTING', 'attempt ' .. call.id .. ' runs on node ' .. attempt.node .. ', which lives')
+  end
+  local report = {
+    id = call.id, kind = call.as, key = '', grant = attempt.grant, incarnation = -1, result = call.result,
+    error_code = call.as == 'result' and '' or 'resolved', error_json = '',
+  }
+  redis.call('HSET', hf.key.delivery(ctx.tag, row.id), unpack(numbered(number, 'resolved_by', call.actor, 'resolved_at',
+    ctx.now, 'evidence', call.evidence)))
+  settle(ctx, row, attempt, { host = '', id = '', name = call.actor, incarnation = -1 }, report)
+  hf.count(ctx, 'resolutions', 1)
+  hf.finish(ctx, 'resolve_attempt', call.actor, { 'evidence', call.evidence })
+  return { 'id', call.id, 'state', row.state, 'epoch', row.epoch, 'outcome', call.as, 'log_id', ctx.log_id }
+end
+
+-- A delivery whose copy was in doubt: queued again, or failed, on an operator's word.
+function hf.resolve_delivery(ctx, call)
+  local row = hf.open_delivery(ctx, call.id)
+  if row.state ~= 'unknown' then hf.refuse('NOT_UNKNOWN', call.id .. ' is ' .. row.state .. '; only an unknown delivery is resolved') end
+  if call.as == 'queued' then
+    hf.requeue_delivery(ctx, row, call.actor, 'resolved', 'resolved_by', call.actor, 'resolved_at', ctx.now, 'evidence', call.evidence)
+  else
+    hf.fail_delivery(ctx, row, 'resolved', call.actor, call.evidence)
+    redis.call('HSET', hf.key.delivery(ctx.tag, row.id), 'resolved_by', call.actor, 'resolved_at', ctx.now, 'evidence', call.evidence)
+  end
+  hf.finish(ctx, 'resolve_delivery', call.actor, { 'evidence', call.evidence })
+  return hf.operator_reply(ctx, row)
 end

@@ -28,6 +28,10 @@ end
 
 local function why_waiting(ctx, row)
   local fence = hf.fence_over(ctx, row)
+  if fence and fence.session then
+    return 'fenced', 'session ' .. fence.session .. ' is ' .. hf.session(ctx, fence.session).state
+      .. (fence.kind == 'pause' and ': its deliveries wait until it opens again' or '')
+  end
   if fence then
     return 'fenced', fence.field .. ' stands: ' .. tostring(redis.call('HGET', hf.key.fences(ctx.tag), fence.field))
   end

@@ -18,6 +18,11 @@ const listSchema = z.object({
   limit: value.wholeNumber(1, 1000).optional(),
 })
 const oneSchema = z.object({ id: value.text })
+const resolveSchema = z.object({
+  id: value.text,
+  as: z.enum(['queued', 'failed'], { error: 'must be queued or failed; of an attempt: attempt resolve' }),
+  evidence: value.sentence,
+})
 const actSchema = z.object({ id: value.text, reason: value.sentence })
 
 /** What an operator may do with one delivery: the hub's call, and what it means. */
@@ -28,7 +33,7 @@ const acts = {
   cancel: { call: 'cancel', meaning: 'an idle or held delivery to failed; it will not run' },
 } as const
 
-/** `holdfast delivery ls|show|why|release|reject|hold|cancel`. */
+/** `holdfast delivery ls|show|why|release|reject|hold|cancel|resolve`. */
 export function addDelivery(program: Command): void {
   const delivery = program.command('delivery').description('deliveries')
   delivery
@@ -62,6 +67,26 @@ export function addDelivery(program: Command): void {
       }),
     )
   for (const verb of ['release', 'reject', 'hold', 'cancel'] as const) addAct(delivery, verb)
+  addResolve(delivery)
+}
+
+function addResolve(delivery: Command): void {
+  delivery
+    .command('resolve')
+    .description('decide about a delivery whose copy is in doubt, with evidence; irreversible')
+    .argument('<id>', 'delivery id')
+    .option('--as <state>', 'queued (hand it out again) or failed')
+    .option('--evidence <text>', 'how it is known; kept')
+    .option('--actor <name>', 'who (the OS user)')
+    .action(
+      action(resolveSchema, async ({ id, ...said }, { settings, json }) => {
+        answer(
+          json,
+          await withHub(settings, (hub) => hub.resolveDelivery(id, said, settings.actor)),
+          printActed,
+        )
+      }),
+    )
 }
 
 function addAct(delivery: Command, verb: keyof typeof acts): void {
@@ -149,7 +174,11 @@ function attemptText(attempt: AttemptView): string {
     ['particulars', attempt.errorJson],
     ['unknown since', attempt.unknownAt && isoTime(attempt.unknownAt)],
     ['unknown because', attempt.unknownReason],
+    ['unknown reports', attempt.unknownReports],
+    ['begun again', attempt.replayedAt && isoTime(attempt.replayedAt)],
     ['late reports', attempt.lateReports],
+    ['resolved by', attempt.resolvedBy],
+    ['evidence', attempt.evidence],
   ])
 }
 

@@ -2,6 +2,7 @@ import type { Command } from 'commander'
 import { z } from 'zod'
 import type { EffectSettled } from '../contract/effects.js'
 import type { EffectView } from '../contract/views.js'
+import { addResolutionOptions, resolution } from './attempt.js'
 import { withHub } from './context.js'
 import { action, value } from './flags.js'
 import { answer, fields, print, printTable, say } from './output.js'
@@ -13,13 +14,7 @@ const listSchema = z.object({
   cursor: value.text.optional(),
 })
 const showSchema = z.object({ id: value.id })
-const resolveSchema = z.object({
-  id: value.id,
-  as: z.enum(['result', 'terminal', 'not_sent'], { error: 'must be result, terminal or not_sent' }),
-  evidence: value.sentence,
-  result: value.json.optional(),
-  force: value.flag,
-})
+const resolveSchema = z.object({ id: value.id, ...resolution })
 const head = ['effect', 'type', 'status', 'executor', 'epoch', 'age', 'unknown']
 
 /** `holdfast effect ls|show|resolve`. */
@@ -49,21 +44,17 @@ export function addEffect(program: Command): void {
         answer(json, await withHub(settings, (hub) => hub.effect(id)), printEffect)
       }),
     )
-  effect
-    .command('resolve')
-    .description('say what became of an unknown outcome, with evidence; irreversible')
-    .argument('<id>', 'effect id')
-    .option('--as <outcome>', 'result, terminal or not_sent')
-    .option('--evidence <text>', 'how it is known; kept')
-    .option('--result <json>', 'for a result: what came of it')
-    .option('--force', 'also while its executor may live')
-    .option('--actor <name>', 'who (the OS user)')
-    .action(
-      action(resolveSchema, async ({ id, ...resolution }, { settings, json }) => {
-        const settled = await withHub(settings, (hub) => hub.resolveEffect(id, resolution, settings.actor))
-        answer(json, settled, printSettled)
-      }),
-    )
+  addResolutionOptions(
+    effect
+      .command('resolve')
+      .description('say what became of an unknown outcome, with evidence; irreversible')
+      .argument('<id>', 'effect id'),
+  ).action(
+    action(resolveSchema, async ({ id, ...said }, { settings, json }) => {
+      const settled = await withHub(settings, (hub) => hub.resolveEffect(id, said, settings.actor))
+      answer(json, settled, printSettled)
+    }),
+  )
 }
 
 function rowOf(view: EffectView) {

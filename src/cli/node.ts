@@ -3,7 +3,15 @@ import { dirname, join } from 'node:path'
 import type { Command } from 'commander'
 import { z } from 'zod'
 import { commandExecutor } from '../node/executors/command.js'
-import { createNode, type Executor, forwardExecutor, type HoldfastNode } from '../node/index.js'
+import {
+  commandProbe,
+  createNode,
+  type Executor,
+  forwardExecutor,
+  type HoldfastNode,
+  httpProbe,
+  type Prober,
+} from '../node/index.js'
 import type { NodeLog } from '../node/log.js'
 import type { Reach } from '../node/node-options.js'
 import type { Settings } from './config.js'
@@ -20,6 +28,8 @@ export const nodeFlags = {
   timeout: value.duration.pipe(z.number().min(1, 'must be at least 1ms').max(2_147_483_647)).optional(),
   concurrency: value.wholeNumber(1, 1000).optional(),
   mirror: value.text.min(1, 'names no file').optional(),
+  probe: value.text.min(1, 'names neither a command nor a URL').optional(),
+  idempotent: value.flag,
 }
 const schema = z
   .object({ host: value.host, exec: value.text.optional(), forward: value.httpUrl.optional(), ...nodeFlags })
@@ -58,6 +68,8 @@ export function addNodeOptions(command: Command): Command {
     .addOption(repeatable('--scope <dir>', 'a directory whose sessions it may serve'))
     .option('--exec <command>', 'shell command run for each delivery, the payload on stdin')
     .option('--forward <url>', 'instead of --exec: each delivery is posted to this URL')
+    .option('--probe <command|url>', 'asked what became of an attempt, before anything of it is repeated')
+    .option('--idempotent', 'running an attempt twice is as running it once: begin again what a crash cut')
     .option('--timeout <time>', 'how long the command may take, such as 30s (5m)')
     .option('--concurrency <n>', 'lanes worked on at the same time (8)')
     .option('--mirror <file>', 'its durable store (<data>/mirrors/<host>/<node>.db)')
@@ -85,6 +97,11 @@ function executorOf({ exec, forward }: NodeValues): Executor {
   return commandExecutor({ command: exec ?? '' })
 }
 
+/** A URL is posted to, anything else is shell text. */
+function proberOf(probe: string): Prober {
+  return /^https?:\/\//i.test(probe) ? httpProbe({ url: probe }) : commandProbe({ command: probe })
+}
+
 /** A node as the flags describe it, its mirror's folder made; not started. */
 export function makeNode(reach: Reach, settings: Settings, values: NodeValues, log: NodeLog): HoldfastNode {
   const { host, node = host, timeout, concurrency } = values
@@ -97,6 +114,8 @@ export function makeNode(reach: Reach, settings: Settings, values: NodeValues, l
     ...reach,
     mirror,
     executor: executorOf(values),
+    probe: values.probe === undefined ? undefined : proberOf(values.probe),
+    idempotent: values.idempotent,
     concurrency,
     timeLimitMs: timeout,
     scopes: values.scope.map(canonical),

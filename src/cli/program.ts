@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
+import { addAttempt } from './attempt.js'
 import { addConfig } from './configuration.js'
 import { addDelivery } from './delivery.js'
 import { addDev } from './dev.js'
@@ -15,6 +16,7 @@ import { addPending } from './pending.js'
 import { addPrincipal } from './principal.js'
 import { addSend } from './send.js'
 import { addServe } from './serve.js'
+import { addSession } from './session.js'
 import { addUnknown } from './unknown.js'
 
 /** The whole command line. Common options stand before or after the verb. */
@@ -48,9 +50,11 @@ export function makeProgram(): Command {
     addHeld,
     addPending,
     addUnknown,
+    addAttempt,
     addEffect,
     addFence,
     addHost,
+    addSession,
     addPrincipal,
     addConfig,
     addFunctions,

@@ -11,7 +11,13 @@ import type {
   EffectUnknown,
 } from '../contract/effects.js'
 import { HoldfastError, isHoldfastError } from '../contract/errors.js'
-import { isTypedOutcome, type NotSent, type Outcome, type Terminal } from '../contract/outcomes.js'
+import {
+  isTypedOutcome,
+  type NotSent,
+  type Outcome,
+  type ProbeAnswer,
+  type Terminal,
+} from '../contract/outcomes.js'
 import { hashPayload } from '../contract/payload-hash.js'
 
 /** One non-idempotent action, under an id that its caller mints and uses again for every retry. */
@@ -24,19 +30,12 @@ export interface EffectRequest {
   /** JSON pointers of members that may differ between retries. */
   readonly leaveOut?: readonly string[] | undefined
   /** Asks the target what became of it, before anything is ever repeated. */
-  readonly probe?: ((effect: EffectAttempt) => Promise<EffectProbed> | EffectProbed) | undefined
+  readonly probe?: ((effect: EffectAttempt) => Promise<ProbeAnswer> | ProbeAnswer) | undefined
   /** Doing it twice is the same as doing it once. */
   readonly idempotent?: boolean | undefined
   /** Milliseconds for `execute`; 30,000 when absent. Nobody takes the effect over earlier. */
   readonly timeLimitMs?: number | undefined
 }
-
-/** What a probe knows. `not_executed` asserts that it has not happened, and will not. */
-export type EffectProbed =
-  | { readonly kind: 'result'; readonly value: unknown }
-  | Terminal
-  | { readonly kind: 'not_executed' }
-  | { readonly kind: 'unknown' }
 
 /** What `execute` and `probe` are given. */
 export interface EffectAttempt {
@@ -123,7 +122,7 @@ interface Running {
 }
 
 /** What a probe of untyped code says when it returns nothing. */
-const nothingSaid: EffectProbed = { kind: 'unknown' }
+const nothingSaid: ProbeAnswer = { kind: 'unknown' }
 
 /** Effects over a hub (contract section 4), over the record or over HTTP alike. */
 export function createEffects(calls: EffectCalls, options: EffectsOptions): Effects {

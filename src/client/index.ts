@@ -11,7 +11,7 @@ export type {
   HubCalls,
 } from '../contract/hub.js'
 export type { MessageInput, Recipient } from '../contract/message.js'
-export { notSent, terminal } from '../contract/outcomes.js'
+export { notSent, type ProbeAnswer, terminal } from '../contract/outcomes.js'
 export { type HashOptions, hashPayload } from '../contract/payload-hash.js'
 export type { DeliveryView, MessageView } from '../contract/views.js'
 export type { HubAddress } from './calls.js'
@@ -19,7 +19,6 @@ export {
   createEffects,
   type EffectAttempt,
   type EffectOutcome,
-  type EffectProbed,
   type EffectRequest,
   type Effects,
   type EffectsOptions,

@@ -38,6 +38,7 @@ import { type Answer, type Calls, type HubAddress, openCalls } from './calls.js'
 import { effectCalls } from './effect-calls.js'
 import { type EventsOptions, type HubEvent, readEvents } from './events.js'
 import { escaped, part, query } from './paths.js'
+import { sessionCalls } from './session-calls.js'
 
 export interface ClientOptions extends HubAddress {
   /** Milliseconds in which a call must be answered; 10,000 when absent. */
@@ -70,6 +71,7 @@ export function openClient(options: ClientOptions): Client {
     ...operatorCalls(calls, acting),
     ...administrationCalls(calls, acting),
     ...effectCalls(calls, acting),
+    ...sessionCalls(calls, acting),
     events: (given = {}) => readEvents(calls, given, closing.signal),
     close: async () => {
       closing.abort()

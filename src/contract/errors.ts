@@ -205,6 +205,44 @@ const catalogue = {
     next: 'give a probe, or declare the effect idempotent; else it stays unknown until an operator resolves it',
   },
 
+  // Sessions
+  SESSION_NOT_FOUND: { status: 404, cause: 'no session of this id was ever opened', next: 'open it first' },
+  SESSION_ELSEWHERE: {
+    status: 409,
+    cause: 'another host owns the session',
+    next: 'rehome it, or open it on its own host',
+  },
+  SESSION_MISSING: {
+    status: 409,
+    cause: 'the session was reported missing: nothing answers at its address',
+    next: 'an operator opens it again (`holdfast session open`)',
+  },
+  SCOPE_MISMATCH: {
+    status: 409,
+    cause: 'the scope is not the one of the session',
+    next: 'use a host whose nodes are registered for the scope of the session',
+  },
+  HOST_NOT_LIVE: {
+    status: 409,
+    cause: 'the host has no live node, or is retired',
+    next: 'start a node there first (`holdfast host ls`)',
+  },
+  TOO_MANY_CHILDREN: {
+    status: 409,
+    cause: 'the session has more child sessions than one rehome takes along',
+    next: 'rehome some of the children first',
+  },
+  TOO_MANY_CRASHES: {
+    status: 409,
+    cause: 'the attempt was begun again as often as max_takeovers allows',
+    next: 'an operator resolves it (`holdfast attempt resolve`)',
+  },
+  NOT_UNKNOWN: {
+    status: 409,
+    cause: 'the delivery is not in doubt',
+    next: 'look at its state (`holdfast delivery show`)',
+  },
+
   // Who may speak over HTTP
   UNAUTHENTICATED: {
     status: 401,

@@ -1,9 +1,11 @@
 import type { EffectCalls, EffectSettled } from './effects.js'
 import type { OutgoingMessage, Recipient } from './message.js'
 import type { Role } from './principals.js'
+import type { SessionClosing, SessionOpening } from './sessions.js'
 import type { DeliveryState } from './states.js'
 import type {
   AcceptedDelivery,
+  AttemptResolved,
   BulkReply,
   DeliveryView,
   EffectView,
@@ -16,6 +18,8 @@ import type {
   OperatorReply,
   PendingEntry,
   PrincipalView,
+  SessionReply,
+  SessionView,
   SettingView,
   UnknownEntry,
   WhyReply,
@@ -106,6 +110,11 @@ export interface Resolution {
   readonly result?: string | undefined
 }
 
+export interface DeliveryResolution {
+  readonly as: 'queued' | 'failed'
+  readonly evidence: string
+}
+
 /** A principal to be added. Without a certificate it gets a token. */
 export interface PrincipalInput {
   readonly name: string
@@ -187,12 +196,31 @@ export interface HubCalls extends EffectCalls {
   cancel(deliveryId: string, options: ActOptions): Promise<OperatorReply>
   /** One act on a page of the deliveries that a filter names; the answer's cursor leads to the next. */
   actOnMany(act: OperatorAct, filter: BulkFilter, options: BulkOptions): Promise<BulkReply>
+  /**
+   * A session is addressable at its host from now on; opening it again begins a new session epoch.
+   * @throws SESSION_ELSEWHERE, SCOPE_MISMATCH, SCOPE_NOT_AUTHORISED
+   */
+  openSession(id: string, opening: SessionOpening, actor: string): Promise<SessionReply>
+  /** Not addressable any more, for good or until it opens again. @throws STALE_EPOCH, SESSION_NOT_FOUND */
+  closeSession(id: string, closing: SessionClosing, actor: string): Promise<SessionReply>
+  /**
+   * A session, its deliveries and its child sessions live on another host from now on.
+   * @throws SESSION_NOT_FOUND, EXECUTING, HOST_NOT_LIVE, SCOPE_MISMATCH
+   */
+  rehome(id: string, host: string, options: ActOptions): Promise<SessionReply>
+  /** @throws SESSION_NOT_FOUND for one never opened */
+  session(id: string): Promise<SessionView>
+  sessionPage(page?: PageOptions): Promise<Page<SessionView>>
   /** @throws EFFECT_NOT_FOUND for one never claimed */
   effect(id: string): Promise<EffectView>
   /** Effects by when they were first claimed; or those that are executing, the longest first. */
   effectPage(page?: EffectPageOptions): Promise<Page<EffectView>>
-  /** An operator's word on an unknown outcome; irreversible. @throws EXECUTING, ALREADY_SETTLED, EFFECT_NOT_FOUND */
+  /** An operator's word on an unknown outcome; irreversible. @throws EXECUTING, ALREADY_SETTLED, ATTEMPT_NOT_FOUND */
+  resolveAttempt(id: string, resolution: Resolution, actor: string): Promise<AttemptResolved>
+  /** @throws EXECUTING, ALREADY_SETTLED, EFFECT_NOT_FOUND */
   resolveEffect(id: string, resolution: Resolution, actor: string): Promise<EffectSettled>
+  /** A delivery whose copy was in doubt. @throws NOT_UNKNOWN, DELIVERY_NOT_FOUND */
+  resolveDelivery(id: string, resolution: DeliveryResolution, actor: string): Promise<OperatorReply>
   configuration(): Promise<SettingView[]>
   /** Changes tunables for every process at once: all of them, or none. @throws INVALID_ARGUMENT */
   configure(changes: Readonly<Record<string, number | string>>, actor: string): Promise<void>

@@ -50,6 +50,13 @@ export interface Terminal extends TerminalOutcome {
   readonly [proof]: 'terminal'
 }
 
+/** What a probe knows of something that was begun. `not_executed` asserts that it has not happened, and will not. */
+export type ProbeAnswer =
+  | { readonly kind: 'result'; readonly value: unknown }
+  | Terminal
+  | { readonly kind: 'not_executed' }
+  | { readonly kind: 'unknown' }
+
 const proof: unique symbol = Symbol.for('holdfast.outcome')
 
 /**

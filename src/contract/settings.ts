@@ -41,6 +41,11 @@ export const settings = {
     least: 0,
     meaning: 'age from which an effect may be taken over on a basis',
   },
+  rehome_on_redrive: {
+    default: 0,
+    least: 0,
+    meaning: '1: what is redriven moves from a dead or retired host to another that serves its scope',
+  },
   report_deadline_ms: { default: 900_000, least: 100, meaning: 'age at which an open attempt is overdue' },
   retention_ms: {
     default: 604_800_000,

@@ -53,6 +53,8 @@ export interface ClaimedDelivery {
   /** Attempts begun so far; 0 is proof that nothing ran. */
   readonly attempts: number
   readonly session?: string
+  /** The session's epoch, when it was claimed. */
+  readonly sessionEpoch?: number | undefined
   readonly message: {
     readonly id: string
     readonly conversation: string
@@ -96,6 +98,8 @@ export interface RefuseItem extends StepItem {
 
 export interface BeginItem extends StepItem {
   readonly grant: string
+  /** Begin again, under the same grant, what an earlier process of this node began and did not settle. */
+  readonly idempotent?: boolean | undefined
 }
 
 /** A report names its attempt, or the delivery where the node never learned the number. */
@@ -104,6 +108,8 @@ export interface ReportItem {
   readonly grant: string
   readonly key: string
   readonly outcome: Outcome
+  /** Beside `outcome_unknown`: the executor has ended, nothing of the attempt runs any more. */
+  readonly ended?: boolean | undefined
 }
 
 /** The answer to one item: done, or refused with the delivery as it stands. */
@@ -118,6 +124,7 @@ export interface StepDone {
   readonly attempt?: number
   /** report: the recorded outcome. */
   readonly outcome?: OutcomeKind
+  /** Answered as the first time; begin with `idempotent`: it was begun before, by an earlier process. */
   readonly replayed?: boolean
 }
 

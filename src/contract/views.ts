@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { effectStatuses } from './effects.js'
 import { attemptStatuses, outcomeKinds } from './outcomes.js'
 import { roles } from './principals.js'
+import { sessionStates } from './sessions.js'
 import { deliveryStates } from './states.js'
 
 // What readers of the record are shown, in the SDK and over HTTP alike. Times are Unix ms by the clock of
@@ -25,7 +26,15 @@ export const attemptViewSchema = z
     errorJson: z.string().optional().describe('JSON text, byte for byte as reported'),
     unknownAt: timeMs.optional().describe('set while, or if ever, nobody knew the outcome'),
     unknownReason: z.string().optional(),
+    unknownReports: count.optional().describe('how often it was reported unknown'),
+    endedAt: timeMs.optional().describe('unknown, but the executor has ended: nothing of it runs any more'),
+    replayedAt: timeMs
+      .optional()
+      .describe('begun again by a later process: its handler is declared idempotent'),
+    sessionEpoch: count.optional().describe("its session's epoch when it was begun"),
     lateReports: count.optional().describe('reports after the settlement; kept, never applied'),
+    resolvedBy: z.string().optional().describe('the operator whose word it is'),
+    evidence: z.string().optional(),
   })
   .meta({ id: 'Attempt' })
 export type AttemptView = z.infer<typeof attemptViewSchema>
@@ -214,6 +223,58 @@ export const settingViewSchema = z
   })
   .meta({ id: 'Setting' })
 export type SettingView = z.infer<typeof settingViewSchema>
+
+/** An attempt after an operator's resolution. */
+export const attemptResolvedSchema = operatorReplySchema
+  .extend({ outcome: z.enum(outcomeKinds) })
+  .meta({ id: 'AttemptResolved' })
+export type AttemptResolved = z.infer<typeof attemptResolvedSchema>
+
+/** A session after a call on it. */
+export const sessionReplySchema = z
+  .object({
+    session: z.string(),
+    host: z.string().describe('the host that owns it'),
+    scope: z.string(),
+    epoch: count.describe('presented by a close'),
+    state: z.enum(sessionStates),
+    terminal: z.boolean().optional().describe('closed: it will not come back without an operator'),
+    reason: z.string().optional().describe('why it was closed'),
+    crashes: count.describe('crashes that the restart budget has paid for'),
+    restartBudget: count,
+    logId: z.string(),
+  })
+  .meta({ id: 'SessionAnswer' })
+export type SessionReply = z.infer<typeof sessionReplySchema>
+
+/** A session as recorded. */
+export const sessionViewSchema = z
+  .object({
+    session: z.string(),
+    host: z.string(),
+    scope: z.string(),
+    epoch: count,
+    state: z.enum(sessionStates),
+    terminal: z.boolean().optional(),
+    reason: z.string().optional(),
+    drained: z.boolean().optional(),
+    abandoned: count.optional(),
+    parent: z.string().optional(),
+    crashes: count,
+    restartBudget: count,
+    openedAt: timeMs.optional(),
+    openedBy: z.string().optional(),
+    closedAt: timeMs.optional(),
+    closedBy: z.string().optional(),
+    missingAt: timeMs.optional(),
+    missingAttempt: z.string().optional().describe('the attempt that reported it'),
+    rehomedAt: timeMs.optional(),
+    rehomedFrom: z.string().optional(),
+    movingFrom: z.string().optional().describe('its deliveries are still on their way from this host'),
+    unfinished: count.describe('deliveries that are not settled'),
+  })
+  .meta({ id: 'Session' })
+export type SessionView = z.infer<typeof sessionViewSchema>
 
 /** An effect as recorded; its bodies go with the retention, the rest stays. */
 export const effectViewSchema = z

@@ -26,11 +26,11 @@ import {
 const idPattern = '^[\\x20-\\x7e]{1,255}$'
 const hostPattern = '^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$'
 
-const id = z
+export const id = z
   .string()
   .refine(isId, 'must be 1 to 255 bytes of printable ASCII')
   .meta({ pattern: idPattern, minLength: 1, maxLength: 255 })
-const host = z
+export const host = z
   .string()
   .refine(isHostId, 'must match [a-z0-9._-], 1 to 63 long, alphanumeric at both ends')
   .meta({ pattern: hostPattern })
@@ -39,12 +39,12 @@ const messageId = z.string().refine(isMessageId, 'must be a message id: <ms>-<se
 const attemptId = z
   .string()
   .refine((text) => parseAttemptId(text) !== undefined, 'must be an attempt id: <message>.<n>/<n>')
-const text = z.string().refine((given) => {
+export const text = z.string().refine((given) => {
   const bytes = Buffer.byteLength(given)
   return bytes >= 1 && bytes <= 1024 && given.isWellFormed()
 }, 'must be 1 to 1024 bytes of text')
-const count = z.int().nonnegative()
-const epoch = count
+export const count = z.int().nonnegative()
+export const epoch = count
 const time = z
   .union([z.int().nonnegative(), z.iso.datetime({ offset: true })])
   .describe('RFC 3339 with an offset, or Unix ms')
@@ -116,7 +116,7 @@ export const waitQuery = z.strictObject({
 
 // Deliveries and lists
 
-const cursor = z.string().max(1000).describe('from the answer before; absent at the end')
+export const cursor = z.string().max(1000).describe('from the answer before; absent at the end')
 const pageMembers = {
   cursor: cursor.optional(),
   limit: numeric(1, 1000).optional().describe('100 when absent'),
@@ -174,6 +174,8 @@ const grant = id
   .describe('a nonce, minted for this one try')
 const executor = id.describe('who executes: a stable name, the same after a restart')
 const timeLimitMs = z.int().min(1).optional().describe('nobody takes the effect over earlier')
+
+export const attemptParams = z.object({ id: attemptId })
 
 export const effectParams = z.object({ id })
 export const effectsQuery = z.strictObject({
@@ -341,6 +343,7 @@ export const claimedSchema = z.object({
   how: z.enum(['new', 'parked', 'resume', 'takeover']),
   attempts: count.describe('attempts begun so far; 0 is proof that nothing ran'),
   session: z.string().optional(),
+  sessionEpoch: epoch.optional().describe("the session's epoch, when it was claimed"),
   message: z.object({
     id: z.string(),
     conversation: z.string(),
@@ -383,7 +386,19 @@ export const refuseBody = z
   })
   .meta({ id: 'Refuse' })
 export const beginBody = z
-  .strictObject({ ...speaker, items: batch(z.strictObject({ ...item, grant: id })) })
+  .strictObject({
+    ...speaker,
+    items: batch(
+      z.strictObject({
+        ...item,
+        grant: id,
+        idempotent: z
+          .boolean()
+          .optional()
+          .describe('begin again, under the same grant, what an earlier process of this node began'),
+      }),
+    ),
+  })
   .meta({ id: 'Begin' })
 
 export const reportBody = z
@@ -400,6 +415,10 @@ export const reportBody = z
             .refine((word) => !word.includes(' '), 'must hold no blanks')
             .describe('one a report: the same for every repeat of it'),
           outcome: wireOutcome,
+          ended: z
+            .boolean()
+            .optional()
+            .describe('beside outcome_unknown: the executor has ended, nothing of the attempt runs any more'),
         })
         .refine(({ attempt, delivery }) => (attempt === undefined) !== (delivery === undefined), {
           error: 'names either attempt or delivery',
@@ -416,7 +435,12 @@ export const stepResult = z
     state: z.enum(deliveryStates).optional(),
     attempt: z.string().optional().describe('begin, report: the attempt, `<delivery>/<n>`'),
     outcome: z.enum(outcomeKinds).optional().describe('report: what is recorded'),
-    replay: z.boolean().optional().describe('answered as the first time'),
+    replay: z
+      .boolean()
+      .optional()
+      .describe(
+        'report: answered as the first time; begin with `idempotent`: it was begun before, by an earlier process',
+      ),
     code: z.string().optional().describe('why it was refused'),
     owner: z.string().optional(),
     detail: z.string().optional(),

@@ -51,6 +51,17 @@ export function requireHost(caller: Caller, host: string | undefined): void {
   })
 }
 
+/** A node serves only sessions of directories that its principal is authorised for. @throws SCOPE_NOT_AUTHORISED */
+export function requireScopes(caller: Caller, scopes: readonly string[], pointer: string): void {
+  if (caller.role !== 'node') return
+  const current = scopes.find((scope) => !caller.scopes.includes(scope))
+  if (current === undefined) return
+  throw problem('SCOPE_NOT_AUTHORISED', `principal "${caller.name}" is not authorised for ${current}`, {
+    pointer,
+    current,
+  })
+}
+
 /** The sender of a message: the principal, unless it may name another. @throws FORBIDDEN, INVALID_ARGUMENT */
 export function senderOf(caller: Caller, given: string | undefined): string {
   if (given === undefined) {

@@ -47,6 +47,16 @@ export function createMetrics(): Metrics {
     'holdfast_late_reports_total',
     'Reports refused because the attempt had an outcome',
   )
+  const effectTakeovers = counter(
+    'holdfast_effect_takeovers_total',
+    'Effects taken over after an unknown outcome, by basis',
+    ['basis'],
+  )
+  const replays = counter(
+    'holdfast_attempt_replays_total',
+    'Attempts begun again by a later process of their node: declared idempotent',
+  )
+  const resolutions = counter('holdfast_resolutions_total', 'Unknown outcomes that an operator decided')
   const listed = gauge('holdfast_listed', 'Entries of the lists that wait for someone', ['list'])
   const oldest = gauge('holdfast_oldest_age_seconds', 'Age of the oldest entry; 0 where there is none', [
     'list',
@@ -84,6 +94,11 @@ export function createMetrics(): Metrics {
       for (const [state, count] of Object.entries(vitals.deliveries)) deliveries.set({ state }, count)
       setCounter(takeovers, vitals.takeovers)
       setCounter(lateReports, vitals.lateReports)
+      setCounter(replays, vitals.attemptReplays)
+      setCounter(resolutions, vitals.resolutions)
+      effectTakeovers.reset()
+      for (const [basis, count] of Object.entries(vitals.effectTakeovers))
+        effectTakeovers.inc({ basis }, count)
       attempts.reset()
       for (const [outcome, count] of Object.entries(vitals.attempts)) attempts.inc({ outcome }, count)
       for (const [list, { count, oldestAgeMs }] of Object.entries(vitals.lists)) {

@@ -86,6 +86,7 @@ const tags: readonly (readonly [name: string, description: string])[] = [
   ['messages', 'What producers do: hand in a message, see what became of it, send it again'],
   ['deliveries', 'What became of each recipient, and what operators do about those that wait for someone'],
   ['effects', 'Non-idempotent actions outside deliveries, each at most once'],
+  ['sessions', 'Addressable targets on hosts: opened, closed, and moved to another host'],
   ['fences', 'Rules that claims and begins obey: pauses, holds and blocks'],
   ['hosts', 'Hosts, their nodes and what waits for them'],
   ['administration', 'Tunables and principals'],

@@ -9,6 +9,7 @@ import type {
   HubCalls,
   OperatorAct,
   PageOptions,
+  Resolution,
 } from '../contract/hub.js'
 import { messageId } from '../contract/ids.js'
 import type { MessageInput } from '../contract/message.js'
@@ -29,6 +30,7 @@ import { listFences, listHeld, listHosts, listPending, listUnknown, readCounts, 
 import { createLogTail, type LogTail } from './log-tail.js'
 import { addPrincipal, readPrincipal, readPrincipals } from './principals.js'
 import { type Repaired, repairObligations } from './repair.js'
+import { listSessions, readSession, rehomeSession } from './sessions.js'
 import { readDelivery, readMessage } from './views.js'
 import { waitForMessage } from './wait.js'
 
@@ -185,12 +187,18 @@ function hubOn(store: Store, keys: Keys, options: HubOptions): OpenedHub {
     claimEffect: functions.claimEffect,
     takeOverEffect: functions.takeOverEffect,
     settleEffect: functions.settleEffect,
+    openSession: (id, opening, actor) => functions.openSession(id, opening, actor, true),
+    closeSession: functions.closeSession,
+    rehome: (id, host, act) => rehomeSession(functions, id, host, act),
+    session: (id) => readSession(reader, keys, id),
+    sessionPage: (page) => listSessions(reader, keys, page),
     effect: (id) => readEffect(reader, keys, id),
     effectPage: (page) => listEffects(reader, keys, page),
-    resolveEffect: async (id, resolution, actor) => {
-      requireJson(resolution.result)
-      return functions.resolveEffect(id, resolution, actor)
-    },
+    resolveAttempt: async (id, resolution, actor) =>
+      functions.resolveAttempt(id, checkedResolution(resolution), actor),
+    resolveEffect: async (id, resolution, actor) =>
+      functions.resolveEffect(id, checkedResolution(resolution), actor),
+    resolveDelivery: functions.resolveDelivery,
     configuration: () => readConfiguration(reader, keys),
     configure: (changes, actor) => changeSettings(functions, changes, actor),
     principals: async () => (await readPrincipals(reader, keys)).map(({ view }) => view),
@@ -209,11 +217,19 @@ function hubOn(store: Store, keys: Keys, options: HubOptions): OpenedHub {
   return { hub, store, functions, reader, keys, tail }
 }
 
+/** A result of which nothing is said is null, as in a report. @throws INVALID_ARGUMENT */
+function checkedResolution(resolution: Resolution): Resolution {
+  const { as, result } = resolution
+  if (as === 'result') return { ...resolution, result: jsonText(result ?? 'null') }
+  if (result === undefined) return resolution
+  throw new HoldfastError('INVALID_ARGUMENT', `a result belongs to "as": "result", not to "${as}"`)
+}
+
 /** @throws INVALID_ARGUMENT */
-function requireJson(text: string | undefined): void {
-  if (text === undefined) return
+function jsonText(text: string): string {
   try {
     JSON.parse(text)
+    return text
   } catch {
     throw new HoldfastError('INVALID_ARGUMENT', 'the result is no JSON text')
   }

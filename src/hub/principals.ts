@@ -3,6 +3,7 @@ import { HoldfastError } from '../contract/errors.js'
 import type { PrincipalAdded, PrincipalInput } from '../contract/hub.js'
 import { hostId, printableId } from '../contract/ids.js'
 import { isRole, type Role } from '../contract/principals.js'
+import { isScope } from '../contract/sessions.js'
 import type { PrincipalView } from '../contract/views.js'
 import type { Functions } from '../record/functions.js'
 import type { Keys } from '../record/keys.js'
@@ -103,7 +104,7 @@ function checked(input: PrincipalInput): PrincipalInput & { readonly role: Role 
     problems.push('only a node principal has scopes')
   if (input.role !== 'producer' && input.anySender === true) problems.push('only a producer names senders')
   for (const scope of input.scopes ?? []) {
-    if (!scope.startsWith('/')) problems.push(`scope ${JSON.stringify(scope)} is no absolute path`)
+    if (!isScope(scope)) problems.push(`scope ${JSON.stringify(scope)} is no canonical absolute path`)
   }
   if (problems.length > 0) throw new HoldfastError('INVALID_ARGUMENT', problems.join('; '))
   if (input.host !== undefined) hostId(input.host)

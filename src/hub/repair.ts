@@ -38,7 +38,9 @@ async function repairOne(
   stopped: () => boolean,
 ): Promise<number | undefined> {
   let deliveries = 0
+  const session = /^session:(.+)$/s.exec(id)?.[1]
   try {
+    if (session !== undefined) return await moveOne(parts, session, stopped)
     for (let complete = false; !complete && !stopped(); ) {
       const reply = await fanOut(parts.functions, id, parts.onPoint)
       deliveries += reply.deliveries.length
@@ -49,4 +51,13 @@ async function repairOne(
     if (isHoldfastError(error, 'STORE_UNAVAILABLE', 'DEADLINE_EXCEEDED', 'STORE_UNKNOWN')) throw error
     return undefined
   }
+}
+
+/** The rest of a rehome: how many slices were moved. */
+async function moveOne(parts: AcceptParts, session: string, stopped: () => boolean): Promise<number> {
+  let slices = 0
+  for (let more = true; more && !stopped(); slices += 1) {
+    more = (await parts.functions.move(session, 'repair')).more
+  }
+  return slices
 }

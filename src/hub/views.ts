@@ -91,7 +91,13 @@ function attemptView(delivery: string, number: number, row: Row): AttemptView {
     ...present('errorJson', field('error_json') ?? (field('unknown_json') || undefined)),
     ...present('unknownAt', numberOf(field('unknown_at'))),
     ...present('unknownReason', field('unknown_reason')),
+    ...present('unknownReports', numberOf(field('unknown_reports'))),
+    ...present('endedAt', numberOf(field('ended_at'))),
+    ...present('replayedAt', numberOf(field('replayed_at'))),
+    ...present('sessionEpoch', numberOf(field('session_epoch'))),
     ...present('lateReports', numberOf(late)),
+    ...present('resolvedBy', field('resolved_by')),
+    ...present('evidence', field('evidence')),
   }
 }
 

@@ -1,3 +1,4 @@
+import type { EffectBasis } from '../contract/effects.js'
 import { deliveryStates } from '../contract/states.js'
 import { group, type Keys } from '../record/keys.js'
 import type { Reader } from '../record/reader.js'
@@ -19,6 +20,10 @@ export interface Vitals {
   readonly attempts: Readonly<Record<'done' | 'terminal', number>>
   readonly takeovers: number
   readonly lateReports: number
+  /** What was licensed, or decided, after an outcome that nobody knew. */
+  readonly effectTakeovers: Readonly<Record<EffectBasis, number>>
+  readonly attemptReplays: number
+  readonly resolutions: number
   readonly lists: Readonly<
     Record<'queued' | 'claimed' | 'delivered' | 'held' | 'unknown' | 'obligations', ListVitals>
   >
@@ -47,6 +52,12 @@ export async function readVitals(reader: Reader, keys: Keys): Promise<Vitals> {
     attempts: { done: count('done'), terminal: count('terminal') },
     takeovers: count('takeovers'),
     lateReports: count('late_reports'),
+    effectTakeovers: {
+      probe: count('effect_takeovers_probe'),
+      idempotent: count('effect_takeovers_idempotent'),
+    },
+    attemptReplays: count('attempt_replays'),
+    resolutions: count('resolutions'),
     lists: {
       ...hosts,
       held: await sortedSetVitals(reader, keys.held, nowMs),

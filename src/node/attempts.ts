@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { backoffMs } from '../contract/backoff.js'
-import { isHoldfastError } from '../contract/errors.js'
+import { type ErrorCode, isHoldfastError } from '../contract/errors.js'
 import type { Outcome } from '../contract/outcomes.js'
 import type { OnPoint } from '../contract/points.js'
 import type { BeginItem, StepDone, StepRefused, StepResult } from '../contract/steps.js'
@@ -10,7 +10,7 @@ import type { Verdict, Work } from './lanes.js'
 import { runWithLimit } from './limit.js'
 import type { NodeLog } from './log.js'
 import type { Mirror } from './mirror.js'
-import type { Reports } from './reports.js'
+import type { OutgoingReport, Reports } from './reports.js'
 import { inSpan } from './tracing.js'
 
 export interface AttemptsOptions {
@@ -21,8 +21,10 @@ export interface AttemptsOptions {
   readonly reports: Reports
   /** Asks for permission to execute, until there is an answer. */
   begin(item: BeginItem): Promise<StepResult>
-  /** The epoch under which the delivery is held now: a later one keeps its copy. */
-  epochOf(id: string): number | undefined
+  /** The record gave a running delivery another epoch. */
+  raise(work: Work, epoch: number): void
+  /** Takes up once more, after a while, what nothing runs of. */
+  tryAgain(work: Work, afterMs: number): void
   readonly timeLimitMs: number
   readonly graceMs: number
   readonly blocking: BlockingMeter
@@ -41,6 +43,14 @@ export interface Attempts {
 
 export const redrive = { leastMs: 500, mostMs: 60_000 }
 const over: Verdict = { kind: 'over' }
+/** Refusals of a repeated begin that a lifted fence takes away; nothing moved by them. */
+const fenced: readonly ErrorCode[] = ['PAUSED', 'HELD', 'BLOCKED']
+
+interface Handled {
+  readonly outcome: Outcome
+  /** The handler has returned: nothing of it runs any more. */
+  readonly ended: boolean
+}
 
 export function createAttempts(options: AttemptsOptions): Attempts {
   const { mirror, reports, log, onPoint } = options
@@ -49,10 +59,36 @@ export function createAttempts(options: AttemptsOptions): Attempts {
   async function run(work: Work): Promise<Verdict> {
     const grant = work.grant ?? (await mint(work))
     if (grant === undefined) return over
+    if (work.replay) return await runAgain(work, grant)
     const answer = await options.begin({ id: work.id, epoch: work.epoch, grant })
     if (!answer.ok) return await refused(work, grant, answer)
     work.grant = undefined
     return await execute(work, grant, answer)
+  }
+
+  /** What an earlier process began, under its grant: the handler is declared idempotent. */
+  async function runAgain(work: Work, grant: string, epoch = work.epoch): Promise<Verdict> {
+    const answer = await options.begin({ id: work.id, epoch, grant, idempotent: true })
+    if (answer.ok) {
+      options.raise(work, answer.epoch)
+      return await execute(work, grant, answer)
+    }
+    // The process before this one may have begun it again, and died before it noted the new epoch.
+    const isOurs = answer.owner === options.node && answer.epoch !== undefined
+    if (answer.code === 'STALE_EPOCH' && isOurs && answer.epoch > epoch) {
+      return await runAgain(work, grant, answer.epoch)
+    }
+    if (answer.state === 'delivered' && fenced.includes(answer.code)) return { kind: 'paused' }
+    log.warn({ delivery: work.id, code: answer.code, detail: answer.detail }, 'not begun again')
+    // Somebody else has settled it, and nothing of it is kept here; or it stays unknown, and that is said.
+    if (answer.code === 'ALREADY_SETTLED') await forgetGrant(work, grant)
+    else if (await reports.settleOldGrants(work.id)) dropCopy(work)
+    return over
+  }
+
+  async function forgetGrant(work: Work, grant: string): Promise<void> {
+    await mirror.dropGrant(grant)
+    dropCopy(work)
   }
 
   /** A grant is durable in the mirror before it is asked for. */
@@ -82,36 +118,41 @@ export function createAttempts(options: AttemptsOptions): Attempts {
       { delivery: work.id, code: answer.code, epoch: answer.epoch, owner: answer.owner },
       'begin refused',
     )
-    await mirror.dropGrant(grant)
-    dropCopy(work)
+    await forgetGrant(work, grant)
     return over
   }
 
   /** Not waited for: a copy that nobody needs any more is dropped by the next start at the latest. */
   function dropCopy(work: Work): void {
-    const present = options.epochOf(work.id)
-    if (present !== undefined && present !== work.epoch) return
-    mirror.dropCopies([work.id]).catch((error: unknown) => {
+    mirror.dropCopy(work.id, work.epoch).catch((error: unknown) => {
       log.error({ delivery: work.id, error: String(error) }, 'a copy stays in the mirror')
     })
   }
 
   async function execute(work: Work, grant: string, answer: StepDone): Promise<Verdict> {
     const number = answer.attempt ?? 1
-    await mirror.markStarted(grant, number)
+    if (work.replay) await mirror.markRestarted(grant, number, work.epoch)
+    else await mirror.markStarted(grant, number)
     onPoint?.('start.marked')
-    const outcome = await runHandler(work, grant, number)
+    const { outcome, ended } = await runHandler(work, grant, number)
     onPoint?.('execute.left')
-    return await conclude(work, grant, number, outcome)
+    return await conclude(work, {
+      grant,
+      delivery: work.id,
+      attempt: number,
+      outcome: provenBy(work, outcome),
+      final: ended,
+    })
   }
 
-  async function runHandler(work: Work, grant: string, number: number): Promise<Outcome> {
+  async function runHandler(work: Work, grant: string, number: number): Promise<Handled> {
     const controller = new AbortController()
     handlers.add(controller)
     const attempt = {
       id: `${work.id}/${number}`,
       deliveryId: work.id,
       number,
+      replay: work.replay,
       epoch: work.epoch,
       host: options.host,
       node: options.node,
@@ -122,7 +163,7 @@ export function createAttempts(options: AttemptsOptions): Attempts {
       signal: controller.signal,
     }
     onPoint?.('execute.entered')
-    return await runWithLimit(controller, options, {
+    const outcome = await runWithLimit(controller, options, {
       run: () =>
         timed(options.blocking, () =>
           inSpan(attempt, () =>
@@ -132,24 +173,28 @@ export function createAttempts(options: AttemptsOptions): Attempts {
       ended: () => handlers.delete(controller),
       late: (outcome) => reportLate(work, grant, number, outcome),
     })
+    return { outcome, ended: !handlers.has(controller) }
   }
 
-  /** An outcome that came after the attempt was reported unknown: a second report, under its own key. */
-  function reportLate(work: Work, grant: string, number: number, outcome: Outcome): void {
-    if (outcome.kind === 'outcome_unknown') return
-    reports
-      .send({ grant, delivery: work.id, attempt: number, outcome, final: true })
-      .catch((error: unknown) => {
-        log.error(
-          { attempt: `${work.id}/${number}`, error: String(error) },
-          'a late outcome waits in the mirror',
-        )
-      })
+  /** How a handler that was given up on ended: a second report, under its own key. */
+  async function reportLate(work: Work, grant: string, number: number, late: Outcome): Promise<void> {
+    const outcome = provenBy(work, late)
+    try {
+      const report = { grant, delivery: work.id, attempt: number, outcome, final: true, pass: 1 }
+      const verdict = await conclude(work, report)
+      if (verdict.kind === 'again') options.tryAgain(work, verdict.afterMs)
+    } catch (error) {
+      log.error(
+        { attempt: `${work.id}/${number}`, error: String(error) },
+        'a late outcome waits in the mirror',
+      )
+    }
   }
 
-  async function conclude(work: Work, grant: string, number: number, outcome: Outcome): Promise<Verdict> {
-    const answer = await reports.send({ grant, delivery: work.id, attempt: number, outcome, final: true })
-    log.debug({ attempt: `${work.id}/${number}`, outcome: outcome.kind }, 'attempt reported')
+  async function conclude(work: Work, report: OutgoingReport): Promise<Verdict> {
+    const { outcome, attempt } = report
+    const answer = await reports.send(report)
+    log.debug({ attempt: `${work.id}/${attempt}`, outcome: outcome.kind }, 'attempt reported')
     const mine = answer.ok && answer.state === 'delivered' && answer.epoch === work.epoch
     if (outcome.kind === 'not_sent' && mine) {
       work.tries += 1
@@ -161,7 +206,8 @@ export function createAttempts(options: AttemptsOptions): Attempts {
       )
       return { kind: 'again', afterMs }
     }
-    dropCopy(work)
+    // Of an unknown one the copy stays: a later process may have to ask for it, or begin it again.
+    if (outcome.kind !== 'outcome_unknown') dropCopy(work)
     return over
   }
 
@@ -180,6 +226,12 @@ export function createAttempts(options: AttemptsOptions): Attempts {
       for (const controller of handlers) controller.abort(new Error(reason))
     },
   }
+}
+
+/** A replay that sent nothing says so of itself alone: what the run before it did is as unknown as it was. */
+function provenBy(work: Work, outcome: Outcome): Outcome {
+  if (!work.replay || outcome.kind !== 'not_sent') return outcome
+  return { ...outcome, kind: 'outcome_unknown' }
 }
 
 /** Starts a handler and notes how long its synchronous part held the event loop. */

@@ -1,4 +1,4 @@
-import type { NotSent, Outcome, Terminal } from '../contract/outcomes.js'
+import type { NotSent, Outcome, ProbeAnswer, Terminal } from '../contract/outcomes.js'
 
 /** What an executor is given for one attempt. */
 export interface Attempt {
@@ -6,6 +6,8 @@ export interface Attempt {
   readonly id: string
   readonly deliveryId: string
   readonly number: number
+  /** An earlier process began it already, and the handler is declared idempotent: begun again under the same id. */
+  readonly replay: boolean
   /** Grows with every change of owner; pass it on to targets that can refuse an old one. */
   readonly epoch: number
   readonly host: string
@@ -31,6 +33,21 @@ export interface Attempt {
  */
 export type ExecuteFunction = (attempt: Attempt) => unknown | NotSent | Terminal | Promise<unknown>
 
+/**
+ * A user's probe: asks the target what became of an attempt that an earlier process began (contract section 4, rule
+ * 6). Whatever it throws is `unknown`. `not_executed` asserts that it has not happened and will not: only then is the
+ * delivery tried again.
+ */
+export type ProbeFunction = (attempt: Attempt) => ProbeAnswer | Promise<ProbeAnswer>
+
+/**
+ * What asks a target. Its answer is an outcome of the attempt: `not_sent` asserts that the attempt has not
+ * executed and will not, `outcome_unknown` that the target could not tell. `ask` never throws.
+ */
+export interface Prober {
+  ask(attempt: Attempt): Promise<Outcome>
+}
+
 /** One child process of an executor, identified so that a successor can tell whether it still lives. */
 export interface ChildIdentity {
   readonly pid: number
@@ -38,6 +55,8 @@ export interface ChildIdentity {
   /** Clock ticks since boot, as text, as the kernel states it. */
   readonly startTime: string
   readonly bootId: string
+  /** Of process ids: in another one the number names another process. Empty where the system has none. */
+  readonly namespace: string
 }
 
 /** What runs attempts. `run` never throws: a failure is an outcome. */

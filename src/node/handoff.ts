@@ -109,5 +109,5 @@ function copyOf(claimed: ClaimedDelivery) {
 
 function workOf(claimed: ClaimedDelivery): Work {
   const { id, epoch, session, message, payload } = claimed
-  return { id, epoch, session, message, payload, tries: 0, grant: undefined }
+  return { id, epoch, session, message, payload, tries: 0, grant: undefined, replay: false }
 }

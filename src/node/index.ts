@@ -1,7 +1,14 @@
 /** Nodes: what runs on recipient hosts. */
 
 export { HoldfastError } from '../contract/errors.js'
-export { type NotSent, notSent, type Outcome, type Terminal, terminal } from '../contract/outcomes.js'
+export {
+  type NotSent,
+  notSent,
+  type Outcome,
+  type ProbeAnswer,
+  type Terminal,
+  terminal,
+} from '../contract/outcomes.js'
 export { type Point, points } from '../contract/points.js'
 export {
   createNode,
@@ -10,7 +17,15 @@ export {
   type NodeEnd,
   type NodeOptions,
 } from './create-node.js'
-export type { Attempt, ExecuteFunction, Executor } from './executor.js'
+export type { Attempt, ExecuteFunction, Executor, ProbeFunction, Prober } from './executor.js'
 export { type CommandExecutorOptions, commandExecutor } from './executors/command.js'
 export { type ForwardExecutorOptions, forwardExecutor } from './executors/forward.js'
 export type { NodeLog } from './log.js'
+export { type CommandProbeOptions, commandProbe } from './probes/command.js'
+export { type HttpProbeOptions, httpProbe } from './probes/http.js'
+export {
+  createSupervisor,
+  type Supervisor,
+  type SupervisorEnd,
+  type SupervisorOptions,
+} from './supervisor.js'

@@ -4,7 +4,7 @@ import type { ClaimedDelivery } from '../contract/steps.js'
 /** A delivery that this node holds, has handed off and will execute. */
 export interface Work {
   readonly id: string
-  readonly epoch: number
+  epoch: number
   readonly session: string | undefined
   readonly message: ClaimedDelivery['message']
   readonly payload: Buffer
@@ -12,6 +12,8 @@ export interface Work {
   tries: number
   /** Minted and durable, asked for, not yet given: a pause made the record refuse it. */
   grant: string | undefined
+  /** Begun by an earlier process, under `grant`: to be begun again. */
+  readonly replay: boolean
 }
 
 /** What became of one run. `again`: not_sent, to be tried after a while; `paused`: begin was refused for now. */
@@ -33,6 +35,8 @@ export interface LanesOptions {
 export interface Lanes {
   /** Takes work on; with `afterMs`, to be run after that. */
   add(work: Work, afterMs?: number): void
+  /** The record gave a running work another epoch. */
+  raise(work: Work, epoch: number): void
   /** The epoch under which the delivery is held here, if it is. */
   epochOf(id: string): number | undefined
   /** Held and runnable, running ones included: what counts against the node's buffer. */
@@ -154,6 +158,10 @@ export function createLanes(options: LanesOptions): Lanes {
 
   return {
     add,
+    raise: (work, epoch) => {
+      if (held.get(work.id) === work.epoch) held.set(work.id, epoch)
+      work.epoch = epoch
+    },
     epochOf: (id) => held.get(id),
     active: () => held.size - putOff.size - waitingBehindPause(),
     total: () => held.size,

@@ -81,7 +81,7 @@ function mirrorOn(
     incarnation,
     instance: randomUUID(),
     ...readable(file, copyBook(store, commits, incarnation, now)),
-    ...grantBook(store, commits, incarnation, now),
+    ...readableGrants(file, grantBook(store, commits, incarnation, now)),
     ...reportBook(store, commits, now),
     ...logPosition(store, commits, file),
     recovery: () => orUnusable(file, () => ({ reports: readReports(store), grants: readGrants(store) })),
@@ -92,6 +92,10 @@ function mirrorOn(
 
 function readable(file: string, book: CopyBook): CopyBook {
   return { ...book, copy: (deliveryId) => orUnusable(file, () => book.copy(deliveryId)) }
+}
+
+function readableGrants(file: string, book: GrantBook): GrantBook {
+  return { ...book, holdsGrant: (grant) => orUnusable(file, () => book.holdsGrant(grant)) }
 }
 
 function logPosition(

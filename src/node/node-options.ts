@@ -1,9 +1,10 @@
 import { HoldfastError } from '../contract/errors.js'
 import { hostId, hubName, printableId } from '../contract/ids.js'
 import type { OnPoint } from '../contract/points.js'
-import type { ExecuteFunction, Executor } from './executor.js'
+import type { ExecuteFunction, Executor, ProbeFunction, Prober } from './executor.js'
 import { functionExecutor } from './executors/function.js'
 import type { NodeLog } from './log.js'
+import { functionProbe } from './probes/function.js'
 
 /** A hub over HTTP, and who speaks to it. */
 export interface HubAddress {
@@ -34,6 +35,18 @@ export interface NodeOptions {
   /** The handler: what it returns is the result, what it throws is `outcome_unknown`. */
   readonly execute?: ExecuteFunction | undefined
   readonly executor?: Executor | undefined
+  /**
+   * Asks what became of an attempt that an earlier process of this node began and did not settle, before
+   * anything of it is repeated, and only once nothing of that process can act any more.
+   */
+  readonly probe?: ProbeFunction | Prober | undefined
+  /**
+   * The handler does the same when it runs twice for one attempt (by its id): what an earlier process began and a
+   * probe cannot tell of is begun again, under the same attempt.
+   */
+  readonly idempotent?: boolean | undefined
+  /** Milliseconds that a probe may take; 30,000 when absent. */
+  readonly probeTimeLimitMs?: number | undefined
   /** Lanes executed at the same time; 8 when absent. */
   readonly concurrency?: number | undefined
   /** Runnable deliveries held at most; four for each lane when absent. */
@@ -65,6 +78,9 @@ export interface NodeSettings {
   readonly graceMs: number
   readonly drainMs: number
   readonly executor: Executor
+  readonly prober: Prober | undefined
+  readonly idempotent: boolean
+  readonly probeTimeLimitMs: number
   readonly reach: Reach
 }
 
@@ -89,6 +105,9 @@ export function checkOptions(options: NodeOptions): NodeSettings {
     graceMs: positive('graceMs', options.graceMs ?? defaults.graceMs),
     drainMs: positive('drainMs', options.drainMs ?? defaults.drainMs),
     executor,
+    prober: typeof options.probe === 'function' ? functionProbe(options.probe) : options.probe,
+    idempotent: options.idempotent === true,
+    probeTimeLimitMs: positive('probeTimeLimitMs', options.probeTimeLimitMs ?? defaults.probeTimeLimitMs),
     reach: reachOf(options),
   }
 }
@@ -100,7 +119,13 @@ function reachOf({ redis, http }: NodeOptions): Reach {
   throw new HoldfastError('INVALID_ARGUMENT', `a node needs \`redis\` or \`http\`; ${given}`)
 }
 
-const defaults = { concurrency: 8, timeLimitMs: 300_000, graceMs: 5000, drainMs: 30_000 }
+const defaults = {
+  concurrency: 8,
+  timeLimitMs: 300_000,
+  graceMs: 5000,
+  drainMs: 30_000,
+  probeTimeLimitMs: 30_000,
+}
 
 /** Timers take no more than this. */
 const longestTimer = 2_147_483_647

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import type { ChildIdentity } from './executor.js'
 
 /**
@@ -8,7 +8,7 @@ import type { ChildIdentity } from './executor.js'
  * that a process is gone may license running its work again.
  *
  * Two things are outside its sight: a descendant that left the group (`setsid`), and processes of another
- * machine or PID namespace. A mirror belongs to one of each.
+ * machine. Those of another PID namespace read as alive until the machine has started anew.
  */
 
 /** One line of the process table. @internal */
@@ -22,6 +22,8 @@ export interface ProcessRow {
 /** Where processes are read from. A process that is not there is `undefined`; any other trouble throws. @internal */
 export interface ProcessTable {
   bootId(): string
+  /** Of this process's ids; empty where there is no such thing. */
+  namespace(): string
   row(pid: number): ProcessRow | undefined
   rows(): Iterable<ProcessRow>
 }
@@ -29,6 +31,7 @@ export interface ProcessTable {
 /** Linux: /proc. @internal */
 export const procTable: ProcessTable = {
   bootId: () => readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim(),
+  namespace: () => readlinkSync('/proc/self/ns/pid', 'latin1'),
   row: readProcRow,
   *rows() {
     for (const name of readdirSync('/proc')) {
@@ -41,6 +44,7 @@ export const procTable: ProcessTable = {
 /** Elsewhere: ps and sysctl. @internal */
 export const psTable: ProcessTable = {
   bootId: readSysctlBootId,
+  namespace: () => '',
   row: (pid) => psRows('-p', String(pid))[0],
   rows: () => psRows('-A'),
 }
@@ -55,7 +59,13 @@ export function identify(pid: number): ChildIdentity | undefined {
   try {
     const row = table.row(pid)
     if (row === undefined) return undefined
-    return { pid, group: row.group, startTime: row.startTime, bootId: table.bootId() }
+    return {
+      pid,
+      group: row.group,
+      startTime: row.startTime,
+      bootId: table.bootId(),
+      namespace: table.namespace(),
+    }
   } catch {
     return undefined
   }
@@ -65,6 +75,7 @@ export function identify(pid: number): ChildIdentity | undefined {
 export function isAlive(child: ChildIdentity): boolean {
   return unlessDisproved(() => {
     if (table.bootId() !== child.bootId) return false
+    if (isElsewhere(child)) return true
     const row = table.row(child.pid)
     if (row === undefined) return exists(child.pid)
     return row.startTime === child.startTime && !row.zombie
@@ -76,12 +87,39 @@ export function isAlive(child: ChildIdentity): boolean {
  * within the same boot reads as alive.
  */
 export function groupAlive(child: ChildIdentity): boolean {
-  return unlessDisproved(() => table.bootId() === child.bootId && hasLivingMember(child.group))
+  return unlessDisproved(
+    () => table.bootId() === child.bootId && (isElsewhere(child) || hasLivingMember(child.group)),
+  )
 }
 
 /** Says whether anything of an executor's process tree still lives: the child, or any member of its group. */
 export function treeAlive(child: ChildIdentity): boolean {
   return isAlive(child) || groupAlive(child)
+}
+
+/** Whether the process lived under this boot, in this namespace of process ids. */
+export function isFromHere(child: ChildIdentity): boolean {
+  return unlessDisproved(() => table.bootId() === child.bootId && !isElsewhere(child))
+}
+
+/**
+ * Says whether the tree may be signalled: it lives, and it is that very tree. Where {@link treeAlive} doubts in
+ * favour of "alive", this doubts in favour of sparing strangers.
+ */
+export function mayEndTree(child: ChildIdentity): boolean {
+  try {
+    if (table.bootId() !== child.bootId || isElsewhere(child)) return false
+    const row = table.row(child.pid)
+    // While a group lives, no other process gets its number.
+    return (row === undefined || row.startTime === child.startTime) && hasLivingMember(child.group)
+  } catch {
+    return false
+  }
+}
+
+/** Processes of another namespace (another container of this machine) are out of sight: no proof. */
+function isElsewhere(child: ChildIdentity): boolean {
+  return child.namespace !== '' && child.namespace !== table.namespace()
 }
 
 // A scan is no snapshot (a member may fork behind it), so the kernel's own answer for the group brackets it.

@@ -14,14 +14,16 @@ export interface OutgoingReport {
   readonly outcome: Outcome
   /** The executor has ended: nothing more will come of this attempt. */
   readonly final: boolean
+  /** Tells one unknown report from the next of the same reason. */
+  readonly pass?: number | string
 }
 
 /** Outcomes are in the mirror before they are sent, and leave it when the record has answered. */
 export interface Reports {
   /** Stores and sends a report until it is answered. */
   send(report: OutgoingReport): Promise<StepResult>
-  /** What an earlier process left: unsent reports go out, grants without an outcome are concluded. */
-  recover(treeAlive: (grant: StoredGrant) => boolean): Promise<void>
+  /** Sends what an earlier process stored and was not answered; the mirror holds nothing of what that settled then. */
+  sendUnanswered(): Promise<void>
   /** True when no grant of the delivery is unsettled any more: someone else settled the attempts. */
   settleOldGrants(delivery: string): Promise<boolean>
 }
@@ -40,12 +42,15 @@ interface Keyed extends OutgoingReport {
 
 export function createReports(options: ReportsOptions): Reports {
   const { mirror, log, onPoint } = options
+  let asked = 0
+  const forgetting = new Set<Promise<void>>()
 
   /** One key per report: an unknown and the result that comes later are two. */
   function keyOf(report: OutgoingReport): string {
     if (report.outcome.kind !== 'outcome_unknown') return `${report.grant}.outcome`
     const reason = report.outcome.errorCode.replace(/[^\w-]/g, '_').slice(0, 100)
-    return `${report.grant}.unknown-${mirror.incarnation}-${reason}`
+    const pass = report.pass === undefined ? '' : `-${report.pass}`
+    return `${report.grant}.unknown-${mirror.incarnation}-${reason}${pass}`
   }
 
   async function send(report: OutgoingReport): Promise<StepResult> {
@@ -57,7 +62,9 @@ export function createReports(options: ReportsOptions): Reports {
 
   async function sendStored(report: Keyed): Promise<StepResult> {
     const id = report.attempt === undefined ? report.delivery : `${report.delivery}/${report.attempt}`
-    const answer = await options.report({ id, grant: report.grant, key: report.key, outcome: report.outcome })
+    const { grant, key, outcome, final } = report
+    const ended = outcome.kind === 'outcome_unknown' && final
+    const answer = await options.report({ id, grant, key, outcome, ...(ended && { ended }) })
     if (!answer.ok && answer.code === 'RESULT_TOO_LARGE') return await sendShortened(report, answer.detail)
     if (!answer.ok) log.warn({ attempt: id, code: answer.code, detail: answer.detail }, 'report not applied')
     forget(report.key, isSettled(report, answer))
@@ -66,10 +73,12 @@ export function createReports(options: ReportsOptions): Reports {
 
   /** Not waited for: a report that is still there after a crash is sent again, and answered as recorded. */
   function forget(key: string, settled: boolean): void {
-    mirror.reportAnswered(key, { settled }).then(
+    const forgotten = mirror.reportAnswered(key, { settled }).then(
       () => onPoint?.('report.settled'),
       (error: unknown) => log.error({ key, error: String(error) }, 'an answered report stays in the mirror'),
     )
+    forgetting.add(forgotten)
+    void forgotten.finally(() => forgetting.delete(forgotten))
   }
 
   /** What happened is recorded even where its body is over the limit: the body is left out, and says so. */
@@ -85,21 +94,22 @@ export function createReports(options: ReportsOptions): Reports {
     return await sendStored(shortened)
   }
 
-  async function recover(treeAlive: (grant: StoredGrant) => boolean): Promise<void> {
-    const { reports, grants } = mirror.recovery()
-    const reported = new Set(reports.map((report) => report.grant))
-    await Promise.all(reports.map(sendStored))
-    const open = grants.filter((grant) => grant.endedAtMs === undefined && !reported.has(grant.grant))
-    await Promise.all(open.map((grant) => send(conclusionOf(grant, treeAlive))))
+  async function sendUnanswered(): Promise<void> {
+    await Promise.all(mirror.recovery().reports.map(sendStored))
+    await Promise.all(forgetting)
   }
 
   async function settleOldGrants(delivery: string): Promise<boolean> {
     const grants = mirror.recovery().grants.filter((grant) => grant.delivery === delivery)
-    const answers = await Promise.all(grants.map((grant) => send(stillUnknown(grant))))
+    // A key of its own each time: a repeat would be answered as the first time, whatever came since.
+    asked += 1
+    const answers = await Promise.all(
+      grants.map((grant) => send({ ...stillUnknown(grant), pass: `asked-${asked}` })),
+    )
     return answers.every((answer) => !answer.ok && closedFor.includes(answer.code))
   }
 
-  return { send, recover, settleOldGrants }
+  return { send, sendUnanswered, settleOldGrants }
 }
 
 const closedFor: readonly ErrorCode[] = [
@@ -116,31 +126,9 @@ function isSettled(report: OutgoingReport, answer: StepResult): boolean {
   return !answer.ok && closedFor.includes(answer.code)
 }
 
-/**
- * What a dead process's grant proves: without a start mark nothing ever ran; with one and without an end
- * nobody can tell.
- */
-function conclusionOf(grant: StoredGrant, treeAlive: (grant: StoredGrant) => boolean): OutgoingReport {
+/** Says again what was said last. */
+export function stillUnknown(grant: StoredGrant): OutgoingReport {
   const attempt = grant.attempt === undefined ? {} : { attempt: grant.attempt }
-  const about = { grant: grant.grant, delivery: grant.delivery, ...attempt }
-  if (grant.startedAtMs === undefined) {
-    return { ...about, outcome: { kind: 'not_sent', errorCode: 'never_started' }, final: true }
-  }
-  const children = grant.children.map((child) => ({ pid: child.pid, group: child.group }))
-  const errorJson = JSON.stringify({
-    startedAtMs: grant.startedAtMs,
-    stillRunning: treeAlive(grant),
-    children,
-  })
-  return {
-    ...about,
-    outcome: { kind: 'outcome_unknown', errorCode: 'executor_died', errorJson },
-    final: true,
-  }
-}
-
-function stillUnknown(grant: StoredGrant): OutgoingReport {
-  const attempt = grant.attempt === undefined ? {} : { attempt: grant.attempt }
-  const outcome: Outcome = { kind: 'outcome_unknown', errorCode: 'still_unknown' }
+  const outcome: Outcome = grant.unknown ?? { kind: 'outcome_unknown', errorCode: 'still_unknown' }
   return { grant: grant.grant, delivery: grant.delivery, ...attempt, outcome, final: true }
 }

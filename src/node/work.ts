@@ -25,7 +25,8 @@ import type { Mirror } from './mirror.js'
 import type { NodeOptions, NodeSettings } from './node-options.js'
 import { createPersistence, isTransient, type Persistence } from './persistence.js'
 import { treeAlive } from './process-identity.js'
-import { createReports, type Reports } from './reports.js'
+import { createRecovery, type Recovery } from './recovery.js'
+import { createReports } from './reports.js'
 import type { NodeTransport } from './transport.js'
 
 /** A node at work. */
@@ -98,7 +99,7 @@ export async function startWork(parts: WorkParts): Promise<RunningWork> {
     log.warn({ settings: joined.badSettings }, 'bad values in :config; defaults are used')
   heartbeats.start(joined)
   try {
-    await loops.reports.recover((grant) => grant.children.some(treeAlive))
+    await loops.recovery.conclude()
   } catch (error) {
     await heartbeats.stop()
     throw error
@@ -107,6 +108,7 @@ export async function startWork(parts: WorkParts): Promise<RunningWork> {
   const ending = endingOf(parts, who, loops, heartbeats, halt)
   onFatal = (error) => void ending.fail(error)
   ending.watch(loops.claims.run())
+  loops.recovery.settle()
   return { stop: ending.stop }
 }
 
@@ -151,7 +153,7 @@ interface Loops {
   readonly claims: ClaimLoop
   readonly lanes: Lanes
   readonly attempts: Attempts
-  readonly reports: Reports
+  readonly recovery: Recovery
 }
 
 function loopsOf(parts: WorkParts, steps: Steps, progress: Progress): Loops {
@@ -169,7 +171,8 @@ function loopsOf(parts: WorkParts, steps: Steps, progress: Progress): Loops {
     blocking,
     reports,
     begin: steps.begin,
-    epochOf: lanes.epochOf,
+    raise: lanes.raise,
+    tryAgain: lanes.add,
     log,
     onPoint,
   })
@@ -187,7 +190,17 @@ function loopsOf(parts: WorkParts, steps: Steps, progress: Progress): Loops {
     },
     log,
   })
-  return { claims, lanes, attempts, reports }
+  const recovery = createRecovery({
+    ...settings,
+    mirror,
+    reports,
+    mayAct: (grant) => grant.children.some(treeAlive),
+    beginAgain: (work) => {
+      if ((lanes.epochOf(work.id) ?? -1) < work.epoch) lanes.add(work)
+    },
+    log,
+  })
+  return { claims, lanes, attempts, recovery }
 }
 
 function heartbeatsOf(
@@ -231,7 +244,7 @@ function endingOf(
   halt: AbortController,
 ): Ending {
   const { settings, log, mirror, transport } = parts
-  const { claims, lanes, attempts } = loops
+  const { claims, lanes, attempts, recovery } = loops
   let looping: Promise<void> = Promise.resolve()
   let failed: Error | undefined
 
@@ -241,6 +254,7 @@ function endingOf(
     log.error({ error: error.message }, 'the node ends')
     claims.stop()
     attempts.abort(error.message)
+    void recovery.stop()
     halt.abort(error)
     await close()
     parts.end({ kind: 'failed', error })
@@ -263,7 +277,8 @@ function endingOf(
     if (failed !== undefined) return { kind: 'failed', error: failed }
     claims.stop()
     const idle = lanes.stop()
-    await Promise.race([idle, timeout(settings.drainMs)])
+    const asked = recovery.stop()
+    await Promise.race([Promise.all([idle, asked]), timeout(settings.drainMs)])
     if (attempts.running() > 0) attempts.abort('the node stops')
     await Promise.race([Promise.all([idle, looping]), timeout(settings.graceMs + 2000)])
     if (failed !== undefined) return { kind: 'failed', error: failed }

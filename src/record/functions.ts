@@ -29,6 +29,7 @@ import {
   text,
   textOf,
 } from './replies.js'
+import { type SessionFunctions, sessionFunctionsOf } from './session-functions.js'
 
 /** A delivery as accept and fan-out answer it. */
 export interface MadeDelivery {
@@ -68,7 +69,7 @@ export interface InitReply {
  * `lua/functions/<verb>.lua`. All of them throw HoldfastError with the codes named there, and
  * STORE_UNAVAILABLE or DEADLINE_EXCEEDED as {@link Store} does; every one is safe to repeat.
  */
-export interface Functions extends EffectFunctions {
+export interface Functions extends EffectFunctions, SessionFunctions {
   init(storeId: string, afterLoss: boolean): Promise<InitReply>
   accept(message: PreparedMessage, options?: CallOptions): Promise<FanOutReply>
   fanOut(messageId: string, chunk: number, options?: CallOptions): Promise<FanOutReply>
@@ -166,6 +167,7 @@ export function functionsOf(store: Store, tag: string): Functions {
 
   return {
     ...effectFunctionsOf(call),
+    ...sessionFunctionsOf(call),
     init: async (storeId, afterLoss) => {
       const reply = await call('init', [storeId, afterLoss ? 1 : 0])
       return {
@@ -212,7 +214,7 @@ export function functionsOf(store: Store, tag: string): Functions {
       batch(
         'begin',
         who,
-        items.map((item) => [item.id, item.epoch, item.grant]),
+        items.map((item) => [item.id, item.epoch, item.grant, item.idempotent === true ? 1 : 0]),
         options,
       ),
     report: (who, items, options) => batch('report', who, items.map(reportArguments), options),
@@ -298,8 +300,9 @@ function principalArguments(principal: NewPrincipal): Argument[] {
 function reportArguments(item: ReportItem): Argument[] {
   const { outcome } = item
   const start = [item.id, item.grant, item.key, outcome.kind]
-  if (outcome.kind === 'result') return [...start, outcome.result, '', '']
-  return [...start, '', outcome.errorCode, outcome.errorJson ?? '']
+  const ended = item.ended === true ? 1 : 0
+  if (outcome.kind === 'result') return [...start, outcome.result, '', '', ended]
+  return [...start, '', outcome.errorCode, outcome.errorJson ?? '', ended]
 }
 
 function fanOutReplyOf(reply: Fields): FanOutReply {

@@ -18,9 +18,14 @@ export interface Keys {
   readonly counts: string
   readonly log: string
   readonly liveness: string
+  /** Sessions by when they were first opened. */
+  readonly sessions: string
   /** Effects by when they were first claimed; those that are executing, by since when. */
   readonly effects: string
   readonly executing: string
+  /** Days on which something was settled: what retention looks at. */
+  readonly settledDays: string
+  readonly settledEffectDays: string
   /** Names of principals by when they were added; who is pinned to a certificate, by its fingerprint. */
   readonly principals: string
   readonly certificates: string
@@ -47,8 +52,12 @@ export interface Keys {
   idempotency(key: string): string
   principal(name: string): string
   effect(id: string): string
-  /** Effects settled on a day, counted from 1970. */
   settledEffects(day: number): string
+  children(session: string): string
+  /** Unfinished deliveries of a session, in the order in which they were made. */
+  sessionDeliveries(session: string): string
+  /** Its deliveries with an open attempt. */
+  sessionAttempts(session: string): string
 }
 
 /** The consumer group of every host stream. */
@@ -89,8 +98,11 @@ export function keysOf(hub: string): Keys {
     counts: `${tag}:counts`,
     log: `${tag}:log`,
     liveness: `${tag}:liveness`,
+    sessions: `${tag}:sessions`,
     effects: `${tag}:effects`,
     executing: `${tag}:executing`,
+    settledDays: `${tag}:settled_days`,
+    settledEffectDays: `${tag}:settled_effect_days`,
     principals: `${tag}:principals`,
     certificates: `${tag}:certificates`,
     parkedHosts: `${tag}:parked`,
@@ -112,6 +124,9 @@ export function keysOf(hub: string): Keys {
     delivery: (id) => `${tag}:delivery:${id}`,
     effect: (id) => `${tag}:effect:${escapePart(id)}`,
     settledEffects: (day) => `${tag}:settled_effects:${day}`,
+    children: (session) => `${tag}:children:${escapePart(session)}`,
+    sessionDeliveries: (session) => `${tag}:session_deliveries:${escapePart(session)}`,
+    sessionAttempts: (session) => `${tag}:session_attempts:${escapePart(session)}`,
     principal: (name) => `${tag}:principal:${escapePart(name)}`,
     idempotency: (key) => `${tag}:idempotency:${escapePart(key)}`,
   }

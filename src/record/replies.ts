@@ -83,6 +83,7 @@ export function claimedDeliveryOf(reply: unknown): ClaimedDelivery {
     how: howOf(text(fields, 'how')),
     attempts: number(fields, 'attempts'),
     ...present('session', optionalText(fields, 'session')),
+    ...present('sessionEpoch', sessionEpochOf(fields)),
     message: {
       id: text(fields, 'message'),
       conversation: text(fields, 'conversation'),
@@ -93,6 +94,11 @@ export function claimedDeliveryOf(reply: unknown): ClaimedDelivery {
     },
     payload,
   }
+}
+
+function sessionEpochOf(fields: Fields): number | undefined {
+  const text = optionalText(fields, 'session_epoch')
+  return text === undefined ? undefined : Number(text)
 }
 
 /** `{ [name]: value }`, or nothing where there is no value. */

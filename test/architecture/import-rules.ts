@@ -24,6 +24,7 @@ const exceptions: Readonly<Record<string, readonly string[]>> = {
   'node/transports/redis.ts': ['record'],
   'node/transports/http.ts': ['client'],
   'node/executors/forward.ts': ['client'],
+  'node/probes/http.ts': ['client'],
 }
 
 /** Packages with one home, and where that is. */

@@ -4,9 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { reportFailure } from '../../src/cli/failure.js'
-import { makeProgram } from '../../src/cli/program.js'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { PrincipalAdded } from '../../src/contract/hub.js'
 import type { MessageView, PrincipalView } from '../../src/contract/views.js'
 import { startServer } from '../../src/http/server.js'
@@ -16,6 +14,7 @@ import { certificate } from '../support/certificate.js'
 import { startTestServer, type TestServer } from '../support/server.js'
 import { until } from '../support/until.js'
 import { answerOf, errorOf, makeFolder, type Running, runCli, startCli } from './run-cli.js'
+import { commandsIn } from './run-here.js'
 
 // The command line and a hub over HTTP: `serve`, what goes through --url, principals, nodes. Long-running and
 // writing commands are spawned; what only reads, or is refused, runs in this process.
@@ -63,44 +62,7 @@ async function add(name: string, role: 'producer' | 'node', host?: string): Prom
   return token
 }
 
-const settingNames = ['REDIS', 'URL', 'TOKEN', 'CA', 'CLIENT_CERT', 'CLIENT_KEY', 'HUB', 'DATA', 'ACTOR'].map(
-  (name) => `HOLDFAST_${name}`,
-)
-
-/** Runs a command in this process, with these settings alone; answers its JSON. */
-async function answerHere(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
-  for (const name of settingNames) vi.stubEnv(name, env[name])
-  const written: string[] = []
-  const stdout = vi
-    .spyOn(process.stdout, 'write')
-    .mockImplementation((text) => written.push(String(text)) > 0)
-  const before = process.exitCode
-  try {
-    await makeProgram().parseAsync([...args, '--json'], { from: 'user' })
-  } finally {
-    process.exitCode = before
-    stdout.mockRestore()
-    vi.unstubAllEnvs()
-  }
-  return JSON.parse(written.join('')) as unknown
-}
-
-/** Runs a command that fails in this process; answers how it would end. */
-async function refusedHere(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
-  const error = await answerHere(args, env).then(
-    () => expect.fail(`${args.join(' ')} did not fail`),
-    (reason: unknown) => reason,
-  )
-  const written: string[] = []
-  const stderr = vi
-    .spyOn(process.stderr, 'write')
-    .mockImplementation((text) => written.push(String(text)) > 0)
-  const exit = reportFailure(error, true)
-  stderr.mockRestore()
-  const said = { code: null, signal: null, stdout: '', stderr: written.join('') }
-  return { exit, ...errorOf(said) }
-}
-
+const { answer: answerHere, refused: refusedHere } = commandsIn(cwd)
 const as = (token: string) => ({ HOLDFAST_URL: url, HOLDFAST_TOKEN: token })
 
 let messages = 0
@@ -174,9 +136,10 @@ describe('principals', () => {
     const revoked = await answerOf<PrincipalView>(words, { cwd })
     expect(revoked).toMatchObject({ name: 'gone', revokedAt: expect.any(Number), revokedReason: 'left' })
     await until(async () => (await refusedHere(['host', 'ls'], as(token))).code === 'UNAUTHENTICATED')
-    const { principals } = (await answerHere(['principal', 'ls'], as(tokens['kim'] ?? ''))) as {
-      principals: PrincipalView[]
-    }
+    const { principals } = await answerHere<{ principals: PrincipalView[] }>(
+      ['principal', 'ls'],
+      as(tokens['kim'] ?? ''),
+    )
     expect(principals.map(({ name }) => name)).toEqual(['kim', 'gone'])
   })
 
@@ -225,7 +188,7 @@ describe('through --url', () => {
     expect(await hub.message(id)).toMatchObject({ sender: 'billing', key: 'b-1', bytes: 5 })
 
     expect(await answerHere(args, as(token))).toMatchObject({ id, replayed: true })
-    const shown = (await answerHere(['message', 'show', id], as(token))) as MessageView
+    const shown = await answerHere<MessageView>(['message', 'show', id], as(token))
     expect(shown).toEqual(await hub.message(id))
     expect(await refusedHere([...args, '--sender', 'kim'], as(token))).toMatchObject({
       exit: 1,

@@ -13,9 +13,11 @@ import { startNode, stopNodes } from '../support/nodes.js'
 import { type OpenRecord, openRecord } from '../support/record.js'
 import { startTestServer, type TestServer } from '../support/server.js'
 import { until } from '../support/until.js'
-import { answerOf, errorOf, makeFolder, runCli, startCli } from './run-cli.js'
+import { errorOf, makeFolder, runCli } from './run-cli.js'
+import { commandsIn } from './run-here.js'
 
-// The verbs by which an operator moves deliveries, hosts and tunables, and a send that waits.
+// The verbs by which an operator moves deliveries, hosts and tunables, and a send that waits. Commands run in this
+// process; those with `spawned` in a process of their own, for the exit code that a shell sees.
 
 let server: TestServer
 let record: OpenRecord
@@ -34,8 +36,10 @@ afterAll(async () => {
 })
 
 const at = (...args: string[]) => [...args, '--redis', server.url]
-const run = (...args: string[]) => runCli(at(...args), { cwd })
-const answer = <Answer>(...args: string[]) => answerOf<Answer>(at(...args), { cwd })
+const here = commandsIn(cwd)
+const run = (...args: string[]) => here.run(at(...args))
+const answer = <Answer>(...args: string[]) => here.answer<Answer>(at(...args))
+const spawned = (...args: string[]) => runCli(at(...args), { cwd })
 const acted = (state: string, id: string) => ({
   id,
   state,
@@ -77,7 +81,7 @@ describe('held and delivery', () => {
     expect(await record.fields(id)).toMatchObject({ failed_code: 'rejected', failed_detail: 'reject it' })
 
     const other = await queued('h1')
-    const ended = await run('delivery', 'cancel', other, '--reason', 'too late')
+    const ended = await spawned('delivery', 'cancel', other, '--reason', 'too late')
     expect(ended).toMatchObject({ code: 0, stderr: '' })
     expect(ended.stdout).toMatch(/^state +failed$/m)
     expect(await answer<DeliveryView>('delivery', 'show', other)).toMatchObject({
@@ -298,7 +302,7 @@ describe('send --wait', () => {
   })
 
   test('ends with 0 when every delivery is done, and shows the outcomes', async () => {
-    const ended = await run(...words('--to', 'host:w1', '--key', 'w-1', 'good', '--json'))
+    const ended = await spawned(...words('--to', 'host:w1', '--key', 'w-1', 'good', '--json'))
     expect(ended).toMatchObject({ code: 0, stderr: '' })
     expect(JSON.parse(ended.stdout)).toMatchObject({
       key: 'w-1',
@@ -314,7 +318,7 @@ describe('send --wait', () => {
   })
 
   test('ends with 1 when one is settled otherwise', async () => {
-    const ended = await run(...words('--to', 'host:w1', '--key', 'w-2', 'bad'))
+    const ended = await spawned(...words('--to', 'host:w1', '--key', 'w-2', 'bad'))
     expect(ended.code).toBe(1)
     expect(ended.stdout).toMatch(/terminal$/m)
     expect(ended.stderr).toBe('0 of 1 done, 0 not settled\n')
@@ -329,7 +333,7 @@ describe('send --wait', () => {
   })
 
   test('wakes when the last one is settled meanwhile', async () => {
-    const running = startCli(at(...words('--to', 'host:w4', '--key', 'w-4', 'x', '--json')), { cwd })
+    const waiting = run(...words('--to', 'host:w4', '--key', 'w-4', 'x', '--json'))
     const entry = await until(async () => {
       const [found] = (await record.send('XRANGE', record.keys.stream('w4'), '-', '+')) as [
         string,
@@ -338,7 +342,7 @@ describe('send --wait', () => {
       return found
     })
     await record.functions.cancel(entry[1][1] ?? '', 'kim', 'enough')
-    const ended = await running.ended
+    const ended = await waiting
     expect(ended.code).toBe(1)
     expect(JSON.parse(ended.stdout)).toMatchObject({
       deliveries: [{ state: 'failed', reason: 'cancelled enough' }],

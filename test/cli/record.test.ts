@@ -11,32 +11,52 @@ import { openStore, type Store } from '../../src/record/connections.js'
 import { functionsOf } from '../../src/record/functions.js'
 import { assembleLibrary } from '../../src/record/library.js'
 import { startTestServer, type TestServer } from '../support/server.js'
-import { answerOf, errorOf, makeFolder, runCli, startCli } from './run-cli.js'
+import { answerOf, errorOf, makeFolder, type Running, runCli, startCli } from './run-cli.js'
+import { commandsIn } from './run-here.js'
+
+// What the command line shows of a record and does to it. Commands run in this process; those with `spawned` in a
+// process of their own: the exit code that a shell sees, its stdin and its pipes.
 
 type Sent = Accepted & { key: string }
 
 let server: TestServer
 let store: Store
+let nowhere: Running
 const folder = makeFolder()
 const { path: cwd } = folder
 beforeAll(async () => {
   server = await startTestServer()
   store = await openStore({ url: server.url, name: 'test' })
+  const words = [
+    'send',
+    '--conversation',
+    'c',
+    '--to',
+    'host:h',
+    'x',
+    '--redis',
+    'redis://127.0.0.1:1',
+    '--json',
+  ]
+  nowhere = startCli(words, { cwd })
 })
 afterAll(async () => {
-  await store.close()
-  await server.stop()
+  if (nowhere?.child.exitCode === null) nowhere.child.kill('SIGKILL')
+  await store?.close()
+  await server?.stop()
   folder.remove()
 })
 
 const at = (...args: string[]) => [...args, '--redis', server.url]
-const run = (...args: string[]) => runCli(at(...args), { cwd })
-const answer = <Answer>(...args: string[]) => answerOf<Answer>(at(...args), { cwd })
+const here = commandsIn(cwd)
+const run = (...args: string[]) => here.run(at(...args))
+const answer = <Answer>(...args: string[]) => here.answer<Answer>(at(...args))
+const spawned = (...args: string[]) => runCli(at(...args), { cwd })
 const send = (...args: string[]) => answer<Sent>('send', '--conversation', 'c1', ...args)
 
 describe('before init', () => {
   test('functions verify finds none and ends with 4; load brings them', async () => {
-    const missing = await run('functions', 'verify', '--json')
+    const missing = await spawned('functions', 'verify', '--json')
     expect(missing.code).toBe(4)
     expect(JSON.parse(missing.stdout)).toEqual({ kind: 'missing', digest: assembleLibrary().digest })
     expect(await answer('functions', 'load')).toEqual({ kind: 'loaded', version: 2 })
@@ -54,29 +74,11 @@ describe('before init', () => {
   })
 
   test('STORE_UNKNOWN, with the next step', async () => {
-    const ended = await run('delivery', 'ls')
+    const ended = await spawned('delivery', 'ls')
     expect(ended.code).toBe(1)
     expect(ended.stdout).toBe('')
     expect(ended.stderr).toMatch(/^STORE_UNKNOWN .*\n {2}next: run `holdfast init`/)
     expect(errorOf(await run('message', 'show', '1-1', '--json'))).toMatchObject({ code: 'STORE_UNKNOWN' })
-  })
-
-  test('a server that is not there is a failure that may be retried, under the same key', async () => {
-    const args = [
-      'send',
-      '--conversation',
-      'c',
-      '--to',
-      'host:h',
-      'x',
-      '--redis',
-      'redis://127.0.0.1:1',
-      '--json',
-    ]
-    const ended = await runCli(args, { cwd })
-    expect(ended.code).toBe(1)
-    expect(errorOf(ended)).toMatchObject({ code: 'STORE_UNAVAILABLE' })
-    expect(errorOf(ended).next).toMatch(/--key [0-9a-f-]{36}/)
   })
 })
 
@@ -97,19 +99,8 @@ describe('after init', () => {
   })
 
   test('send makes a delivery a recipient; message and delivery show it', async () => {
-    const sent = await send(
-      '--to',
-      'host:a1',
-      '--to',
-      'host:a2',
-      '--to',
-      'host:a1',
-      '--sender',
-      'me',
-      '--key',
-      'k1',
-      'hello',
-    )
+    const words = ['--to', 'host:a1', '--to', 'host:a2', '--to', 'host:a1', '--sender', 'me', '--key', 'k1']
+    const sent = await answerOf<Sent>(at('send', '--conversation', 'c1', ...words, 'hello'), { cwd })
     expect(sent).toMatchObject({ key: 'k1', fanOut: 'complete', replayed: false })
     expect(sent.deliveries.map((each) => each.host)).toEqual(['a1', 'a2'])
     const again = await send('--to', 'host:a2', '--to', 'host:a1', '--sender', 'me', '--key', 'k1', 'hello')
@@ -230,6 +221,15 @@ describe('after init', () => {
     expect(ended.stdout).toBe('')
   })
 
+  test.each([
+    [['message', 'show', '1-1'], 3],
+    [['fence', 'lift', 'pasue', 'hub', '--json'], 2],
+  ])('%j ends with %d in a process of its own, with the same output', async (args, code) => {
+    const ended = await spawned(...args)
+    expect(ended).toEqual(await run(...args))
+    expect(ended).toMatchObject({ code, stdout: '' })
+  })
+
   test('fences are set, listed with any field of the hash, and lifted', async () => {
     const set = await answer(
       'fence',
@@ -243,10 +243,8 @@ describe('after init', () => {
       '1h',
     )
     expect(set).toMatchObject({ fence: 'pause:conversation:c9' })
-    await answerOf(at('fence', 'block', 'host:h9', '--reason', 'gone'), {
-      cwd,
-      env: { HOLDFAST_ACTOR: 'env-kim' },
-    })
+    const env = { HOLDFAST_ACTOR: 'env-kim' }
+    await here.answer(at('fence', 'block', 'host:h9', '--reason', 'gone'), env)
     server.cli('HSET', '{hf}:fences', 'pasue:hub', '\u001b[31mtypo')
     const { fences } = await answer<{ fences: FenceView[] }>('fence', 'ls')
     expect(fences).toEqual([
@@ -311,4 +309,12 @@ describe('after init', () => {
     const ended = await running.ended
     expect(ended).toMatchObject({ code: 0, signal: null, stderr: '' })
   })
+})
+
+// Last: it takes its whole deadline, which it spends beside the other tests.
+test('a server that is not there is a failure that may be retried, under the same key', async () => {
+  const ended = await nowhere.ended
+  expect(ended.code).toBe(1)
+  expect(errorOf(ended)).toMatchObject({ code: 'STORE_UNAVAILABLE' })
+  expect(errorOf(ended).next).toMatch(/--key [0-9a-f-]{36}/)
 })

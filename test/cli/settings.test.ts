@@ -5,6 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { readSettings } from '../../src/cli/config.js'
 import { startTestServer, type TestServer } from '../support/server.js'
 import { answerOf, errorOf, makeFolder, runCli } from './run-cli.js'
+import { commandsIn } from './run-here.js'
 
 let folder: ReturnType<typeof makeFolder>
 beforeEach(() => {
@@ -186,10 +187,11 @@ describe('the command line', () => {
   test('takes hub and server from file, environment and flags, before and after the verb', async () => {
     writeConfig({ redis: server.url, hub: 'from-file' })
     const { path: cwd } = folder
+    const here = commandsIn(cwd)
     await answerOf(['init'], { cwd })
     await answerOf(['init'], { cwd, env: { HOLDFAST_HUB: 'from-env' } })
-    await answerOf(['--hub', 'before', 'init'], { cwd, env: { HOLDFAST_HUB: 'from-env' } })
-    await answerOf(['init', '--hub', 'after'], { cwd, env: { HOLDFAST_REDIS: server.url } })
+    await here.answer(['--hub', 'before', 'init'], { HOLDFAST_HUB: 'from-env' })
+    await here.answer(['init', '--hub', 'after'], { HOLDFAST_REDIS: server.url })
     const hubs = server.cli('KEYS', '*:identity').split('\n').sort()
     expect(hubs).toEqual([
       '{after}:identity',
@@ -212,7 +214,7 @@ describe('the command line', () => {
       '--payload',
       'no-file',
     ]
-    const ended = await runCli([...args, '--json'], { cwd: folder.path })
+    const ended = await commandsIn(folder.path).run([...args, '--json'])
     expect(ended.code).toBe(2)
     expect(ended.stdout).toBe('')
     const { code, message, next } = errorOf(ended)
@@ -247,14 +249,23 @@ describe('the command line', () => {
     [['send', '--help'], 0],
     [['--version'], 0],
   ])('%j ends with %d', async (args, code) => {
-    const ended = await runCli(args, { cwd: folder.path })
+    const ended = await commandsIn(folder.path).run(args)
     expect(ended.code).toBe(code)
     expect(code === 0 ? ended.stderr : ended.stdout).toBe('')
     expect(code === 0 ? ended.stdout : ended.stderr).not.toBe('')
   })
 
+  test.each([
+    [['delivery', 'ls', '--bogus'], 2],
+    [['--version'], 0],
+  ])('%j ends with %d in a process of its own, with the same output', async (args, code) => {
+    const ended = await runCli(args, { cwd: folder.path })
+    expect(ended).toEqual(await commandsIn(folder.path).run(args))
+    expect(ended).toMatchObject({ code, signal: null })
+  })
+
   test('wrong usage is JSON on stderr with --json', async () => {
-    const ended = await runCli(['--json', 'delivery', 'ls', '--bogus'], { cwd: folder.path })
+    const ended = await commandsIn(folder.path).run(['--json', 'delivery', 'ls', '--bogus'])
     expect(errorOf(ended)).toMatchObject({ code: 'INVALID_ARGUMENT' })
     expect(errorOf(ended).message).toContain('--bogus')
   })

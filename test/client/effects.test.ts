@@ -2,13 +2,12 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import {
   createEffects,
   type EffectAttempt,
-  type EffectProbed,
   type EffectRequest,
   type EffectsOptions,
 } from '../../src/client/effects.js'
 import type { EffectCalls } from '../../src/contract/effects.js'
 import { isHoldfastError } from '../../src/contract/errors.js'
-import { notSent, terminal } from '../../src/contract/outcomes.js'
+import { notSent, type ProbeAnswer, terminal } from '../../src/contract/outcomes.js'
 import { openHub } from '../../src/hub/open-hub.js'
 import { startProxy } from '../support/proxy.js'
 import { hashOf, makeRecord, type TestRecord } from '../support/record.js'
@@ -233,7 +232,7 @@ describe('recovery', () => {
   it('takes over first, then probes', async () => {
     await orphan()
     const seen: unknown[] = []
-    const probe = async ({ id, epoch }: EffectAttempt): Promise<EffectProbed> => {
+    const probe = async ({ id, epoch }: EffectAttempt): Promise<ProbeAnswer> => {
       const row = await rowOf()
       seen.push([id, epoch, row['epoch'], row['executor'], row['status']])
       return { kind: 'result', value: 'paid' }
@@ -242,7 +241,7 @@ describe('recovery', () => {
     expect(seen).toEqual([['order 7/charge', 2, '2', 'two', 'executing']])
   })
 
-  const answers: readonly [string, EffectProbed | Error, object, string][] = [
+  const answers: readonly [string, ProbeAnswer | Error, object, string][] = [
     ['result', { kind: 'result', value: 7 }, { kind: 'result', value: 7 }, 'done'],
     ['terminal', terminal('declined'), { kind: 'terminal', errorCode: 'declined' }, 'terminal'],
     ['unknown', { kind: 'unknown' }, { kind: 'outcome_unknown', epoch: 2, executor: 'two' }, 'executing'],

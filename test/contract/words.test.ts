@@ -132,7 +132,11 @@ describe('states', () => {
     ['held', 'queued', 'release, lift'],
     ['held', 'held', 'an operator that holds what is held'],
     ['held', 'failed', 'reject, cancel'],
-    ['delivered', 'queued', 'not_sent by anyone but the live owner'],
+    ['delivered', 'queued', 'not_sent by anyone but the live owner, a rehome'],
+    ['claimed', 'queued', 'a rehome'],
+    ['mirrored', 'queued', 'the same'],
+    ['unknown', 'queued', 'an operator, with evidence'],
+    ['unknown', 'failed', 'the same'],
   ])('%s may become %s: %s', (from, to) => {
     expect(transitions.some((each) => each.from === from && each.to === to)).toBe(true)
   })
@@ -140,8 +144,9 @@ describe('states', () => {
   it.each([
     ['failed', 'queued'],
     ['queued', 'delivered'],
-    ['claimed', 'queued'],
     ['delivered', 'claimed'],
+    ['unknown', 'delivered'],
+    ['unknown', 'claimed'],
     ['held', 'claimed'],
     ['held', 'delivered'],
   ])('%s never becomes %s', (from, to) => {

@@ -28,7 +28,7 @@ let server: TestServer
 let record: OpenRecord
 let node: TestNode
 let folder: string
-const shell: Record<string, string> = { HOST: 'build-1', CONVERSATION: 'c42' }
+const shell: Record<string, string> = { HOST: 'build-1', CONVERSATION: 'c42', SESSION: 'agent-7' }
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'holdfast-recipes-'))

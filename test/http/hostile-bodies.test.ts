@@ -122,7 +122,7 @@ const samples: Readonly<Record<string, readonly object[]>> = {
   mirror: [step],
   ack: [step],
   refuse: [{ ...speaker, items: [{ id: '1-1.1', epoch: 1, verdict: 'failed', reason: 'r' }] }],
-  begin: [{ ...speaker, items: [{ id: '1-1.1', epoch: 1, grant: 'g' }] }],
+  begin: [{ ...speaker, items: [{ id: '1-1.1', epoch: 1, grant: 'g', idempotent: false }] }],
   claim: [{ ...speaker, request: 1, count: 1, waitMs: 0, payloads: 'json' }],
   claimEffect: [{ type: 't', payloadHash: hash, executor: 'e', grant: 'g', timeLimitMs: 1000 }],
   takeOverEffect: [
@@ -141,8 +141,14 @@ const samples: Readonly<Record<string, readonly object[]>> = {
     { executor: 'e', grant: 'g', epoch: 1, outcome: { kind: 'terminal', errorCode: 'e', errorJson: 1 } },
   ],
   resolveEffect: [{ as: 'result', evidence: 'e', force: false, result: 1 }],
+  openSession: [{ host: 'a', scope: '/srv/a', restartBudget: 1, parent: 'p' }],
+  closeSession: [{ epoch: 1, reason: 'reload', drained: false, abandoned: 0, terminal: false }],
+  rehomeSession: [{ host: 'a', reason: 'r' }],
+  resolveAttempt: [{ as: 'result', evidence: 'e', force: false, result: 1 }],
+  resolveDelivery: [{ as: 'queued', evidence: 'e' }],
   report: [
     reported({ kind: 'result', result: 1 }),
+    reported({ kind: 'outcome_unknown', errorCode: 'e' }, { ...report, ended: false }),
     reported({ kind: 'terminal', errorCode: 'e', errorJson: 1 }, { delivery: '1-1.1', grant: 'g', key: 'k' }),
   ],
 }
@@ -155,7 +161,8 @@ const wrongValues = ['null', '[]', '{}', '""', '-1', '1e400', 'true', longText]
 const opaque = /\/(payload|result|errorJson)$/
 const right: readonly (readonly [pointer: RegExp, values: readonly string[]])[] = [
   [opaque, wrongValues],
-  [/^#\/(dryRun|anySender|force)$/, ['true']],
+  [/^#\/(dryRun|anySender|force|drained)$/, ['true']],
+  [/\/(idempotent|ended)$/, ['true']],
   [/^#\/(to|scopes)$/, ['[]']],
   [/^#\/payloadBase64$/, ['""']],
   [/^#\/lastLogId$/, ['""']],
@@ -451,10 +458,15 @@ describe('names', () => {
         'x:y',
       ],
     }
+    const badBefore = [
+      ['/v1/effects/', badIds],
+      ['/v1/sessions/', badIds],
+      ['/v1/attempts/', [...badNumbers, '1-1.1', '1-1.1/', '1-1.1/x', '1-1.1/1/1', '1-1.1/1\0']],
+    ] as const
     for (const { operationId, path } of operations.values()) {
       for (const [, member = ''] of path.matchAll(/\{(\w+)\}/g)) {
         if (member === 'host') continue
-        const wrong = path.startsWith('/v1/effects/') ? badIds : (bad[member] ?? [])
+        const wrong = badBefore.find(([start]) => path.startsWith(start))?.[1] ?? bad[member] ?? []
         await inParallel(wrong, async (name) => {
           const [sample] = samples[operationId] ?? []
           const answer = await send(operationId, {
@@ -538,7 +550,7 @@ interface Sent {
 async function send(id: string, { body, headers, params = {} }: Sent): Promise<Answer> {
   const { method, path } = operations.get(id) ?? { method: 'GET', path: '/none' }
   const own: Readonly<Record<string, string>> = {
-    id: path.startsWith('/v1/messages/') ? message : path.startsWith('/v1/effects/') ? 'effect' : delivery,
+    id: idIn(path),
     host: id === 'retireHost' ? 'retired' : 'a',
     node: 'n1',
     kind: 'pause',
@@ -549,6 +561,14 @@ async function send(id: string, { body, headers, params = {} }: Sent): Promise<A
   const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encoded(own[name] ?? ''))
   const route = id === 'leave' ? `${filled}?incarnation=1` : filled
   return await ask<Problem>(method, route, body, { 'idempotency-key': 'sample', ...headers })
+}
+
+/** An id of what the path is about. */
+function idIn(path: string): string {
+  const [, kind = ''] = /^\/v1\/(\w+)/.exec(path) ?? []
+  return (
+    { messages: message, effects: 'effect', sessions: 'session', attempts: `${delivery}/1` }[kind] ?? delivery
+  )
 }
 
 async function ask<Body>(

@@ -43,6 +43,7 @@ const may = {
 /** A call that succeeds once where it is allowed, and how its answer shows that. */
 type Prepared = Omit<Asked, 'method' | 'token'> & { readonly shows?: object | undefined }
 
+const sessionOpening = { host: 'a', scope: '/srv/a' }
 const payloadHash = 'a'.repeat(64)
 let effects = 0
 
@@ -52,6 +53,14 @@ async function effect(): Promise<string> {
   const id = `effect-${effects}`
   await record.functions.claimEffect(id, { type: 'charge', payloadHash, executor: 'e1', grant: 'g1' })
   return id
+}
+
+/** An open session of host `a`, in the directory that its node is authorised for. */
+async function session(): Promise<{ readonly id: string; readonly epoch: number }> {
+  made += 1
+  const id = `session-${made}`
+  const { epoch } = await server.hub.openSession(id, sessionOpening, 'tests')
+  return { id, epoch }
 }
 
 interface Row {
@@ -283,6 +292,60 @@ const table: Readonly<Record<string, Row>> = {
     prepare: async () => {
       const body = { as: 'not_sent', evidence: 'the log of the target', force: true }
       return { path: `/v1/effects/${await effect()}/resolve`, body, shows: { status: 'free' } }
+    },
+  },
+
+  'GET /v1/sessions': read('/v1/sessions', may.readers, { sessions: expect.arrayContaining([]) }),
+  'GET /v1/sessions/{id}': {
+    may: may.hosts,
+    prepare: async () => {
+      const { id } = await session()
+      return { path: `/v1/sessions/${id}`, shows: { session: id, state: 'open' } }
+    },
+  },
+  'PUT /v1/sessions/{id}': {
+    may: may.nodes,
+    prepare: () => {
+      made += 1
+      return { path: `/v1/sessions/opens-${made}`, body: sessionOpening, shows: { state: 'open' } }
+    },
+  },
+  'POST /v1/sessions/{id}/close': {
+    may: may.nodes,
+    prepare: async () => {
+      const { id, epoch } = await session()
+      const body = { epoch, reason: 'restart', drained: true, abandoned: 0, terminal: false }
+      return { path: `/v1/sessions/${id}/close`, body, shows: { state: 'closed', terminal: false } }
+    },
+  },
+  'POST /v1/sessions/{id}/rehome': {
+    may: may.operators,
+    prepare: async () => {
+      const { id } = await session()
+      await record.functions.join({ host: 'c', node: 'n3', incarnation: 1 }, 'i1', ['/srv/a'], '0-0')
+      return { path: `/v1/sessions/${id}/rehome`, body: { host: 'c', ...reason }, shows: { host: 'c' } }
+    },
+  },
+  'POST /v1/attempts/{id}/resolve': {
+    may: may.operators,
+    prepare: async () => {
+      const { id, epoch } = await delivery('delivered')
+      const { attempt } = await record.begin(n1, { id, epoch })
+      const body = { as: 'result', evidence: 'the target says so', force: true, result: secrets.result }
+      return {
+        path: `/v1/attempts/${encodeURIComponent(attempt)}/resolve`,
+        body,
+        shows: { id: attempt, outcome: 'result' },
+      }
+    },
+  },
+  'POST /v1/deliveries/{id}/resolve': {
+    may: may.operators,
+    prepare: async () => {
+      const { id, epoch } = await delivery('claimed')
+      await record.functions.refuse(n1, [{ id, epoch, verdict: 'unknown', reason: 'copy_in_doubt' }])
+      const body = { as: 'failed', evidence: 'the disk is gone' }
+      return { path: `/v1/deliveries/${id}/resolve`, body, shows: { id, state: 'failed' } }
     },
   },
 
@@ -576,6 +639,38 @@ describe('within a route', () => {
     await refused('node', join('/srv/a', '/srv/a/below'), 'SCOPE_NOT_AUTHORISED')
     await refused('node', join('/srv'), 'SCOPE_NOT_AUTHORISED')
     await served('node', join('/srv/a'))
+  })
+
+  it('a node knows sessions of its own host and of the scopes of its principal alone', async () => {
+    const close = (epoch: number) => ({
+      epoch,
+      reason: 'restart',
+      drained: true,
+      abandoned: 0,
+      terminal: false,
+    })
+    const open = (id: string, scope: string, host = 'a') => ({
+      method: 'PUT',
+      path: `/v1/sessions/${id}`,
+      body: { host, scope },
+    })
+    const elsewhere = await server.hub.openSession('of b', { host: 'b', scope: '/srv/a' }, 'tests')
+    const foreign = await server.hub.openSession('of a scope', { host: 'a', scope: '/srv/a/below' }, 'tests')
+    const of = (id: string, verb = '') => `/v1/sessions/${encodeURIComponent(id)}${verb}`
+    await refused('node', { path: of('of b') })
+    await refused('node', { method: 'POST', path: of('of b', '/close'), body: close(elsewhere.epoch) })
+    await refused('node', open('fresh', '/srv/a', 'b'))
+    const code = 'SCOPE_NOT_AUTHORISED'
+    await refused('node', { path: of('of a scope') }, code)
+    await refused(
+      'node',
+      { method: 'POST', path: of('of a scope', '/close'), body: close(foreign.epoch) },
+      code,
+    )
+    await refused('node', open('fresh', '/srv/a/below'), code)
+    await refused('node', open('fresh', '/srv'), code)
+    await served('node', open('fresh', '/srv/a'))
+    await served('viewer', { path: of('of b') })
   })
 
   it('a producer sees, waits for and resends its own messages alone', async () => {

@@ -46,6 +46,7 @@ function attemptWith(payload: Buffer, signal = new AbortController().signal): At
     id: 'd1/2',
     deliveryId: 'd1',
     number: 2,
+    replay: false,
     epoch: 3,
     host: 'h1',
     node: 'n1',

@@ -35,6 +35,7 @@ function attemptWith(parts: Partial<Attempt> = {}): Attempt {
     id: '1700000000000-4.0/2',
     deliveryId: '1700000000000-4.0',
     number: 2,
+    replay: false,
     epoch: 3,
     host: 'h1',
     node: 'n1',

@@ -7,6 +7,7 @@ const attempt: Attempt = {
   id: 'd1/1',
   deliveryId: 'd1',
   number: 1,
+  replay: false,
   epoch: 1,
   host: 'h1',
   node: 'n1',

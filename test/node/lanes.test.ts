@@ -14,6 +14,7 @@ function work(id: string, conversation = 'c1', more: Partial<Work> = {}): Work {
     payload: Buffer.alloc(0),
     tries: 0,
     grant: undefined,
+    replay: false,
     ...more,
   }
 }

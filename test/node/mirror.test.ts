@@ -129,6 +129,19 @@ describe('copies', () => {
     expect([mirror.copy('m.1'), mirror.copy('m.2')?.delivery]).toEqual([undefined, 'm.2'])
   })
 
+  test('of one epoch are dropped, never those that a later one has stored anew', async () => {
+    const mirror = open()
+    await mirror.storeCopies([copyOf('m.1', { epoch: 3 })])
+    await mirror.dropCopy('m.1', 2)
+    expect(mirror.copy('m.1')?.epoch).toBe(3)
+    const stored = mirror.storeCopies([copyOf('m.1', { epoch: 4 })])
+    const dropped = mirror.dropCopy('m.1', 3)
+    await Promise.all([stored, dropped])
+    expect(mirror.copy('m.1')?.epoch).toBe(4)
+    await mirror.dropCopy('m.1', 4)
+    expect(mirror.copy('m.1')).toBeUndefined()
+  })
+
   test('of earlier incarnations are dropped unless a grant refers to them', async () => {
     const first = open()
     await first.storeCopies(['m.1', 'm.2', 'm.3'].map((delivery) => copyOf(delivery)))
@@ -141,7 +154,13 @@ describe('copies', () => {
 })
 
 describe('grants', () => {
-  const child = { pid: 4_194_300, group: 4_194_300, startTime: '9007199254740993', bootId: 'b-o-o-t' }
+  const child = {
+    pid: 4_194_300,
+    group: 4_194_300,
+    startTime: '9007199254740993',
+    bootId: 'b-o-o-t',
+    namespace: 'pid:[1]',
+  }
 
   test('gather their start mark, children and end', async () => {
     const mirror = open()
@@ -185,11 +204,44 @@ describe('grants', () => {
     await mirror.dropGrant('g2')
     await mirror.mintGrant({ grant: 'g3', delivery: 'g1.1', epoch: 2 })
     expect(mirror.recovery().grants.map((grant) => [grant.grant, grant.children])).toEqual([['g3', []]])
+    expect(['g1', 'g2', 'g3'].map(mirror.holdsGrant)).toEqual([false, false, true])
+  })
+
+  test('are started anew by a later process, under the epoch that it was given', async () => {
+    const mirror = open()
+    await mirror.mintGrant({ grant: 'g1', delivery: 'g1.1', epoch: 7 })
+    await mirror.markStarted('g1', 2)
+    await mirror.recordReport(report('r1', 'g1'))
+    const again = await reopen(mirror)
+    clock += 5
+    await again.markRestarted('g1', 2, 9)
+    expect(again.recovery().grants).toEqual([
+      {
+        ...{ grant: 'g1', delivery: 'g1.1', epoch: 9, incarnation: 2, attempt: 2 },
+        ...{ mintedAtMs: clock - 5, startedAtMs: clock, children: [] },
+      },
+    ])
+  })
+
+  test('keep the last word of an outcome that nobody knows, until they are started anew', async () => {
+    const mirror = open()
+    await mirror.mintGrant({ grant: 'g1', delivery: 'g1.1', epoch: 1 })
+    const outcome = { kind: 'outcome_unknown', errorCode: 'TypeError', errorJson: '{"n":1.10}' } as const
+    for (const errorCode of ['timed_out', outcome.errorCode]) {
+      const unknown = { ...report(errorCode, 'g1'), outcome: { ...outcome, errorCode } }
+      await mirror.recordReport(unknown)
+      await mirror.reportAnswered(errorCode, { settled: false })
+    }
+    const again = await reopen(mirror)
+    expect(again.recovery()).toMatchObject({ reports: [], grants: [{ grant: 'g1', unknown: outcome }] })
+    await again.markRestarted('g1', 1, 2)
+    expect(again.recovery().grants[0]).not.toHaveProperty('unknown')
   })
 
   test('refuse a start mark and a child when they are not there', async () => {
     const mirror = open()
     await expect(mirror.markStarted('nobody', 1)).rejects.toMatchObject({ code: 'WRONG_STATE' })
+    await expect(mirror.markRestarted('nobody', 1, 1)).rejects.toMatchObject({ code: 'WRONG_STATE' })
     await expect(mirror.recordChild('nobody', child)).rejects.toMatchObject({ code: 'WRONG_STATE' })
     expect(mirror.recovery().grants).toEqual([])
   })
@@ -386,6 +438,23 @@ describe('opening', () => {
       expect(open().incarnation).toBe(2)
     },
   )
+
+  test('brings the layout of an earlier release up to date', async () => {
+    const mirror = open()
+    await mirror.mintGrant({ grant: 'g1', delivery: 'g1.1', epoch: 1 })
+    await mirror.markStarted('g1', 1)
+    await mirror.close()
+    const database = new Database(file)
+    database.exec("update meta set value = '1' where key = 'schema_version'")
+    database.exec('alter table children drop column namespace')
+    database.exec('alter table grants drop column unknown')
+    database.exec("insert into children values ('g1', 7, 7, '3', 'b-o-o-t')")
+    database.close()
+    const again = open()
+    expect(again.recovery().grants[0]?.children).toEqual([
+      { pid: 7, group: 7, startTime: '3', bootId: 'b-o-o-t', namespace: '' },
+    ])
+  })
 
   test('refuses another layout', async () => {
     await open().close()

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -111,3 +111,45 @@ it('reads the table of ps', () => {
   expect([...psTable.rows()].some((row) => row.group === identity.group)).toBe(true)
   expect(psTable.row(2 ** 22)).toBeUndefined()
 })
+
+it('takes a process of another namespace of ids for alive until the machine starts anew', async () => {
+  const { child, identity } = start('sleep', '60')
+  child.kill('SIGKILL')
+  await once(child, 'exit')
+  expect([isAlive(identity), groupAlive(identity), treeAlive(identity)]).toEqual([false, false, false])
+  const elsewhere = { ...identity, namespace: 'pid:[1]' }
+  expect([isAlive(elsewhere), groupAlive(elsewhere), treeAlive(elsewhere)]).toEqual([true, true, true])
+  const otherBoot = { ...elsewhere, bootId: '00000000-0000-0000-0000-000000000000' }
+  expect([isAlive(otherBoot), groupAlive(otherBoot), treeAlive(otherBoot)]).toEqual([false, false, false])
+  // Where the system has no namespaces, the number is all there is.
+  expect(treeAlive({ ...identity, namespace: '' })).toBe(false)
+})
+
+it.runIf(mayUnshare())('does so for a real one, whatever has the same number here', async () => {
+  const built = new URL('../../dist/node/process-identity.js', import.meta.url).href
+  const inside = `import { identify } from '${built}'; console.log(JSON.stringify(identify(process.pid))); setInterval(() => {}, 60_000)`
+  const { child } = start(
+    'unshare',
+    '--pid',
+    '--fork',
+    '--mount-proc',
+    process.execPath,
+    '--input-type=module',
+    '-e',
+    inside,
+  )
+  const [line] = child.stdout ? await once(child.stdout, 'data') : []
+  const identity = JSON.parse(String(line)) as ChildIdentity
+  // Number 1 there, which here is another process: by its number alone it would be gone.
+  expect(identity.pid).toBe(1)
+  expect(identity.namespace).not.toBe(identify(process.pid)?.namespace)
+  expect(treeAlive({ ...identity, namespace: identify(process.pid)?.namespace ?? '', group: 2 ** 22 })).toBe(
+    false,
+  )
+  expect([isAlive(identity), groupAlive(identity), treeAlive(identity)]).toEqual([true, true, true])
+})
+
+/** Another namespace takes rights that not every machine gives. */
+function mayUnshare(): boolean {
+  return spawnSync('unshare', ['--pid', '--fork', '--mount-proc', 'true']).status === 0
+}

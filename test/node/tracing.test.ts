@@ -95,6 +95,7 @@ const attempt: Attempt = {
   id: '1-000000.1/1',
   deliveryId: '1-000000.1',
   number: 1,
+  replay: false,
   epoch: 3,
   host: 'a',
   node: 'n1',

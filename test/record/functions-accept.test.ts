@@ -90,6 +90,7 @@ describe('without a record', () => {
   const outcome = { kind: 'result', result: '1' } as const
   const effect = { executor: 'x', grant: 'g' }
   const payloadHash = 'a'.repeat(64)
+  const crash = { epoch: 1, reason: 'crash', drained: false, abandoned: 0 } as const
   const verbs: Record<string, (on: OpenRecord) => Promise<unknown>> = {
     accept: (on) => on.accept(),
     fan_out: (on) => on.functions.fanOut('1764430000000-000000', 10),
@@ -128,6 +129,14 @@ describe('without a record', () => {
     },
     settle_effect: (on) => on.functions.settleEffect('e', { ...effect, epoch: 1, outcome }),
     resolve_effect: (on) => on.functions.resolveEffect('e', { as: 'result', evidence: 'x' }, 'a'),
+    open_session: (on) => on.functions.openSession('s', { host: 'a', scope: '/' }, 'a', true),
+    close_session: (on) => on.functions.closeSession('s', crash, 'a'),
+    rehome: (on) => on.functions.rehome('s', 'b', 'a', 'r'),
+    move: (on) => on.functions.move('s', 'a'),
+    resolve_attempt: (on) =>
+      on.functions.resolveAttempt(`${item.id}/1`, { as: 'result', evidence: 'x' }, 'a'),
+    resolve_delivery: (on) => on.functions.resolveDelivery(item.id, { as: 'failed', evidence: 'x' }, 'a'),
+    prune: (on) => on.functions.prune(10),
   }
 
   it('covers every function but init', async () => {

@@ -34,16 +34,18 @@ it('are those that the functions really make', async () => {
   await record.config('inline_fan_out', 1)
   const wanted = new Set<string>([keys.identity, keys.config, keys.log, keys.hosts, keys.counts])
   const node = await record.join('a', 'n/1 %')
-  for (const key of [keys.nodes, keys.node('a', 'n/1 %'), keys.host('a')]) wanted.add(key)
+  for (const key of [keys.nodes, keys.node('a', 'n/1 %'), keys.host('a'), keys.bell('a')]) wanted.add(key)
 
-  for (const name of nasty) {
-    await record.send('HSET', keys.session(name), 'host', 'a')
-    wanted.add(keys.session(name))
+  for (const [at, name] of nasty.entries()) {
+    const parent = nasty[(at + 1) % nasty.length] ?? ''
+    await functions.openSession(name, { host: 'a', scope: '/', parent }, 'kim', false)
     const { id } = await record.accept({ key: name, conversation: name, to: [{ session: name }] })
     for (const key of [keys.message(id), keys.payload(id), keys.delivery(`${id}.1`)]) wanted.add(key)
+    for (const key of [keys.session(name), keys.children(name), keys.sessionDeliveries(name)]) wanted.add(key)
     wanted.add(keys.idempotency(name))
     wanted.add(keys.lane('a', laneName(name, name)))
   }
+  wanted.add(keys.sessions)
   const owing = await record.accept({
     key: 'owing',
     conversation: 'lane-less',
@@ -59,19 +61,32 @@ it('are those that the functions really make', async () => {
   expect(await keysUnder(record.store, keys.tag)).toEqual([...wanted].sort())
 
   await functions.lift('pause', 'hub', 'kim')
+  for (const key of [...wanted].filter((each) => each.startsWith(`${keys.tag}:lane:`))) wanted.delete(key)
+  for (const key of [keys.fences, keys.parked('a'), keys.parkedHosts]) wanted.delete(key)
   const delivered = await record.deliverAll(node)
   expect(delivered).toHaveLength(nasty.length + 1)
-  const [held, open, done] = delivered
+  const [held, done, ...open] = delivered.filter((each) => each.session !== undefined)
+  const sessionOf = (each: typeof held) => each?.session ?? ''
   await functions.refuse(node, [
     { id: held?.id ?? '', epoch: 1, verdict: 'failed', reason: 'payload_corrupt' },
   ])
-  const [unknown, settled] = [open, done].map((each) => each ?? { id: '', epoch: 0 })
-  const begun = await record.begin(node, unknown ?? { id: '', epoch: 0 })
-  const ended = await record.begin(node, settled ?? { id: '', epoch: 0 })
+  const ended = await record.begin(node, done ?? { id: '', epoch: 0 })
   await functions.report(node, [
-    { id: begun.attempt, grant: begun.grant, key: 'u', outcome: { kind: 'outcome_unknown', errorCode: 'x' } },
     { id: ended.attempt, grant: ended.grant, key: 'd', outcome: { kind: 'result', result: '1' } },
   ])
+  wanted.delete(keys.sessionDeliveries(sessionOf(done)))
+  for (const each of open) {
+    const begun = await record.begin(node, each)
+    await functions.report(node, [
+      {
+        id: begun.attempt,
+        grant: begun.grant,
+        key: 'u',
+        outcome: { kind: 'outcome_unknown', errorCode: 'x' },
+      },
+    ])
+    wanted.add(keys.sessionAttempts(sessionOf(each)))
+  }
   await record.config('heartbeat_ms', 50)
   await record.send('ZADD', keys.nodes, 1, 'a/n/1 %')
   await functions.heartbeat(node, {
@@ -79,29 +94,13 @@ it('are those that the functions really make', async () => {
     progressAgeMs: 0,
     blocking: { sumMs: 0, longestMs: 0 },
   })
-  for (const name of nasty) wanted.delete(keys.lane('a', laneName(name, name)))
-  for (const key of [
-    keys.lane('a', laneName('lane-less')),
-    keys.fences,
-    keys.parked('a'),
-    keys.parkedHosts,
-    keys.stream('a'),
-  ]) {
-    wanted.delete(key)
-  }
-  for (const key of [
-    keys.stream('a'),
-    keys.bell('a'),
-    keys.awaiting('a'),
-    keys.held,
-    keys.unknown,
-    keys.liveness,
-  ]) {
+  for (const key of [keys.awaiting('a'), keys.held, keys.unknown, keys.liveness, keys.settledDays]) {
     wanted.add(key)
   }
   const found = await keysUnder(record.store, keys.tag)
   const settledDays = found.filter((key) => key.startsWith(`${keys.tag}:settled:`))
-  expect([`${keys.tag}:settled:${day()}`, `${keys.tag}:settled:${day() - 1}`]).toContain(settledDays[0])
+  expect(settledDays).toHaveLength(1)
+  expect([keys.settled(day()), keys.settled(day() - 1)]).toContain(settledDays[0])
   expect(found.filter((key) => !settledDays.includes(key))).toEqual([...wanted].sort())
   await record.checkInvariants()
 })
@@ -109,6 +108,7 @@ it('are those that the functions really make', async () => {
 it('of effects are those that the functions really make', async () => {
   const { keys, functions, ...own } = await openRecord(server)
   const wanted = new Set([keys.identity, keys.log, keys.counts, keys.effects, keys.executing, keys.unknown])
+  wanted.add(keys.settledEffectDays)
   for (const id of nasty) {
     const by = { executor: 'x', grant: 'g' }
     const answer = await functions.claimEffect(id, { ...by, type: 't', payloadHash: 'a'.repeat(64) })
@@ -134,6 +134,9 @@ it('all lie in the slot of the tag, and no name reaches another key', () => {
     ...names(keys.session),
     ...names(keys.idempotency),
     ...names(keys.effect),
+    ...names(keys.children),
+    ...names(keys.sessionDeliveries),
+    ...names(keys.sessionAttempts),
     ...names((name) => keys.node('a', name)),
     ...nasty.flatMap((one) => names((other) => keys.lane('a', laneName(one, other)))),
     ...names((name) => keys.lane('a', laneName(name))),
@@ -141,7 +144,9 @@ it('all lie in the slot of the tag, and no name reaches another key', () => {
   expect(new Set(made).size).toBe(made.length)
   for (const key of made) expect(key.indexOf('}')).toBe('{hf'.length)
   for (const key of made)
-    expect(key).toMatch(/^\{hf\}:(session|idempotency|effect|node|lane):[A-Za-z0-9._~:@+=,%/-]*$/)
+    expect(key).toMatch(
+      /^\{hf\}:(session|idempotency|effect|children|session_deliveries|session_attempts|node|lane):[A-Za-z0-9._~:@+=,%/-]*$/,
+    )
 })
 
 it.each(['', 'A', 'a b', 'a}', '-a', 'a.', 'x'.repeat(64), 'é', '{hf}'])('refuse the hub name %j', (name) => {

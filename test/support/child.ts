@@ -29,10 +29,37 @@ export interface NodeProcessOptions {
   readonly handlerMs?: number
   /** So many attempts answer `not_sent` before anything runs. */
   readonly notSentTimes?: number
+  readonly idempotent?: boolean
   /** A shell command instead of the handler. */
   readonly exec?: string
   readonly concurrency?: number
   readonly buffer?: number
+}
+
+export interface EffectsProcessOptions {
+  readonly redis: string
+  readonly hub: string
+  /** The name under which it executes. */
+  readonly executor: string
+  /** File that gets one line for each execution: the effect's id. */
+  readonly marks: string
+}
+
+/** One effect that such a process runs; the line it answers has `outcome` or `threw`. */
+export interface RunEffect {
+  readonly run: string
+  readonly payload?: unknown
+  readonly timeLimitMs?: number
+  /** How long the process watches it before it takes it over; 0 when absent. */
+  readonly recoveryAgeMs?: number
+  readonly idempotent?: boolean
+  readonly probeSays?: 'result' | 'not_executed' | 'unknown'
+  /** The row as it was seen: it is taken over with that, without the SDK and without a time limit. */
+  readonly takeOver?: { readonly epoch: number; readonly startedAt: number }
+  /** What `execute` does once it has left its mark; a result when absent. */
+  readonly then?: 'throw' | 'not_sent'
+  /** A signal that the process sends itself: when the effect is its own, and has its mark, and while it probes. */
+  readonly at?: { readonly point: 'owned' | 'marked' | 'probing'; readonly signal: 'SIGKILL' | 'SIGSTOP' }
 }
 
 export interface HubProcessOptions {
@@ -43,6 +70,20 @@ export interface HubProcessOptions {
   readonly at?: SignalAt | undefined
 }
 
+export interface SupervisorProcessOptions {
+  readonly redis: string
+  /** Name of the hub. */
+  readonly record: string
+  readonly session: string
+  readonly host: string
+  readonly scope: string
+  readonly restartBudget: number
+  readonly command: readonly string[]
+  readonly stateFile: string
+  readonly restartBackoff?: { readonly leastMs: number; readonly mostMs: number }
+  readonly stopGraceMs?: number
+}
+
 /** One line of JSON that a process printed. */
 export type Line = Readonly<Record<string, unknown>>
 
@@ -51,7 +92,9 @@ export interface Child {
   readonly lines: readonly Line[]
   /** Resolves with the first line that has the member (with this value, when one is given). */
   line(member: string, value?: unknown): Promise<Line>
-  send(text: 'go' | 'stop'): void
+  send(text: string): void
+  /** Runs an effect in an effects process; one at a time of an id. Resolves with its answer. */
+  ask(command: RunEffect): Promise<Line>
   signal(signal: NodeJS.Signals): void
   /** The signal it ended by, or its exit code. */
   readonly ended: Promise<NodeJS.Signals | number | null>
@@ -84,10 +127,19 @@ export function startHubProcess(options: HubProcessOptions): Child {
   return start('hub-process.mjs', options)
 }
 
+export function startSupervisorProcess(options: SupervisorProcessOptions): Child {
+  return start('supervisor-process.mjs', options)
+}
+
+export function startEffectsProcess(options: EffectsProcessOptions): Child {
+  return start('effects-process.mjs', options)
+}
+
 function start(script: string, options: object): Child {
   const path = fileURLToPath(new URL(script, import.meta.url))
   const child = spawn(process.execPath, [path, JSON.stringify(options)], { stdio: 'pipe' })
   const lines: Line[] = []
+  const asked = new Map<unknown, { answer(line: Line): void; fail(error: Error): void }>()
   let errors = ''
   let over = false
   running.add(child)
@@ -96,10 +148,15 @@ function start(script: string, options: object): Child {
     child.once('close', (code, signal) => {
       running.delete(child)
       over = true
+      for (const { fail } of asked.values()) fail(new Error(`${script} ended before it answered. ${errors}`))
       resolve(signal ?? code)
     })
   })
-  createInterface({ input: child.stdout }).on('line', (text) => lines.push(JSON.parse(text) as Line))
+  createInterface({ input: child.stdout }).on('line', (text) => {
+    const line = JSON.parse(text) as Line
+    lines.push(line)
+    asked.get(line['answered'])?.answer(line)
+  })
   child.stderr.on('data', (bytes: Buffer) => {
     errors += bytes.toString()
   })
@@ -120,6 +177,11 @@ function start(script: string, options: object): Child {
       return line
     },
     send: (text) => void child.stdin.write(`${text}\n`),
+    ask: (command) =>
+      new Promise((answer, fail) => {
+        asked.set(command.run, { answer, fail })
+        child.stdin.write(`${JSON.stringify(command)}\n`)
+      }),
     signal: (signal) => void child.kill(signal),
     ended,
     kill: async () => {

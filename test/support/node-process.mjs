@@ -56,7 +56,7 @@ function logger(level) {
   return (/** @type {object} */ particulars, /** @type {string} */ log) => say({ level, log, ...particulars })
 }
 
-const { redis, hub, host, node: name, mirror, concurrency, buffer } = options
+const { redis, hub, host, node: name, mirror, concurrency, buffer, idempotent } = options
 const node = createNode({
   redis,
   hub,
@@ -65,6 +65,7 @@ const node = createNode({
   mirror,
   concurrency,
   buffer,
+  idempotent,
   onPoint,
   log: { debug: logger('debug'), info: logger('info'), warn: logger('warn'), error: logger('error') },
   ...(options.exec === undefined ? { execute } : { executor: commandExecutor({ command: options.exec }) }),

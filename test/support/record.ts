@@ -18,6 +18,7 @@ import { type FanOutReply, type Functions, functionsOf } from '../../src/record/
 import { escapePart, type Keys, keysOf, laneName } from '../../src/record/keys.js'
 import { loadLibrary } from '../../src/record/library.js'
 import type { TestServer } from './server.js'
+import { checkSessions } from './session-rules.js'
 import { until } from './until.js'
 
 /** A stream as dumped: its entries, and its groups with their pending lists. */
@@ -381,6 +382,7 @@ function checkInvariants(dump: Dump, exempt: ReadonlySet<string>): void {
   checkStreams(picture)
   checkLists(picture)
   checkParking(picture)
+  checkSessions(dump, exempt)
   checkLog(picture)
 }
 
@@ -404,10 +406,11 @@ function without(picture: Picture, ids: readonly string[]): string[] {
 }
 
 /** The same members, whatever their order; names the first differences only. */
-function expectSame(found: readonly string[], wanted: readonly string[], what: string): void {
-  const extra = found.filter((each) => !wanted.includes(each))
-  const missing = wanted.filter((each) => !found.includes(each))
-  const twice = found.filter((each, at) => found.indexOf(each) !== at)
+export function expectSame(found: readonly string[], wanted: readonly string[], what: string): void {
+  const [present, asked, seen] = [new Set(found), new Set(wanted), new Set<string>()]
+  const extra = found.filter((each) => !asked.has(each))
+  const missing = wanted.filter((each) => !present.has(each))
+  const twice = found.filter((each) => seen.size === seen.add(each).size)
   const differences = { extra: extra.slice(0, 5), missing: missing.slice(0, 5), twice: twice.slice(0, 5) }
   expect(differences, `${what} (${extra.length} extra, ${missing.length} missing)`).toEqual({
     extra: [],
@@ -423,17 +426,25 @@ const inStream = (row: Row) => ['queued', 'claimed', 'mirrored'].includes(row['s
 /** I1: every recipient has one delivery, or is named by what the message still owes. */
 function checkConservation(picture: Picture): void {
   const owing = new Set(zset(picture.dump, ':obligations'))
+  const byMessage = rowsByMessage(picture)
   for (const [id, value] of under(picture.dump, ':message:')) {
     if (value.type !== 'hash') continue
-    const { recipients = '0', made = '0', settled = '0', settled_at } = value.value
+    const { recipients = '0', made = '0', settled = '0', settled_at, pruned_from } = value.value
     const ids = Array.from({ length: Number(made) }, (_, at) => `${id}.${at + 1}`)
-    const mine = [...picture.rows].filter(([, row]) => row['message'] === id)
+    const mine = byMessage.get(id) ?? []
     if (ids.some((delivery) => picture.exempt.has(delivery))) continue
     expectSame(
       mine.map(([delivery]) => delivery),
       ids,
       `deliveries of ${id}`,
     )
+    if (pruned_from !== undefined) {
+      // Half gone: what is left is settled, and listed no more.
+      expect([...mine.filter(([, row]) => !isSettled(row)), owing.has(id)], `what is left of ${id}`).toEqual([
+        false,
+      ])
+      continue
+    }
     const places = mine.map(([, row]) => `${row['host']} ${row['session'] ?? ''}`)
     expect(new Set(places).size, `one delivery a recipient of ${id}`).toBe(places.length)
     const owed = picture.dump[`:recipients:${id}`]
@@ -446,6 +457,29 @@ function checkConservation(picture: Picture): void {
   }
 }
 
+function rowsByMessage({ rows }: Picture): ReadonlyMap<string, [string, Row][]> {
+  const found = new Map<string, [string, Row][]>()
+  for (const [id, row] of rows) {
+    const message = row['message'] ?? ''
+    const mine = found.get(message)
+    if (mine === undefined) found.set(message, [[id, row]])
+    else mine.push([id, row])
+  }
+  return found
+}
+
+/** Of every host that has rows, a stream, or something awaiting. */
+function rowsByHost({ rows, dump }: Picture): ReadonlyMap<string, ReadonlyMap<string, Row>> {
+  const listed = [':stream:', ':awaiting:'].flatMap((prefix) => under(dump, prefix).map(([host]) => host))
+  const found = new Map(listed.map((host) => [host, new Map<string, Row>()]))
+  for (const [id, row] of rows) {
+    const host = row['host'] ?? ''
+    const here = found.get(host) ?? new Map<string, Row>()
+    found.set(host, here.set(id, row))
+  }
+  return found
+}
+
 function checkCounts({ rows, dump }: Picture): void {
   const counts = dump[':counts']
   const counted = counts?.type === 'hash' ? counts.value : {}
@@ -453,19 +487,21 @@ function checkCounts({ rows, dump }: Picture): void {
   for (const state of deliveryStates) {
     expect(Number(counted[state] ?? 0), `the count of ${state}`).toBe(by((row) => row['state'] === state))
   }
-  for (const status of ['done', 'terminal']) {
-    expect(Number(counted[status] ?? 0), `the count of ${status}`).toBe(
-      by((row) => row['attempt_status'] === status),
-    )
-  }
+  // These count what happened: what was pruned since stays counted.
+  const gone = ['done', 'terminal'].map((status) => {
+    return Number(counted[status] ?? 0) - by((row) => row['attempt_status'] === status)
+  })
+  for (const count of gone) expect(count, 'finished attempts counted').toBeGreaterThanOrEqual(0)
+  expect(gone[0] ?? 0, 'finished attempts counted').toBeLessThanOrEqual(
+    Number(counted['pruned'] ?? 0) - (gone[1] ?? 0),
+  )
 }
 
 /** I4, and that the streams hold exactly what is queued (parked too), claimed and mirrored. */
 function checkStreams(picture: Picture): void {
-  const hosts = new Set([...picture.rows.values()].map((row) => row['host'] ?? ''))
-  for (const host of hosts) {
+  for (const [host, rows] of rowsByHost(picture)) {
     const stream = picture.dump[`:stream:${host}`]
-    const here = idsWhere(picture, (row) => row['host'] === host && inStream(row))
+    const here = idsWhere({ ...picture, rows }, inStream)
     const entries = stream?.type === 'stream' ? stream.value.entries : []
     const wanted = here.map((id) => `${picture.rows.get(id)?.['entry']} ${id}`)
     const found = entries
@@ -490,12 +526,11 @@ function checkStreams(picture: Picture): void {
 
 function checkLists(picture: Picture): void {
   const { dump, rows } = picture
-  const hosts = new Set([...rows.values()].map((row) => row['host'] ?? ''))
-  for (const host of hosts) {
-    const open = (row: Row) => row['host'] === host && row['state'] === 'delivered' && !isFinished(row)
+  for (const [host, here] of rowsByHost(picture)) {
+    const open = (row: Row) => row['state'] === 'delivered' && !isFinished(row)
     expectSame(
       without(picture, zset(dump, `:awaiting:${host}`)),
-      idsWhere(picture, open),
+      idsWhere({ ...picture, rows: here }, open),
       `awaiting of ${host}`,
     )
   }

@@ -101,11 +101,12 @@ function claimText(reply: ClaimReply, payloads: 'json' | 'base64'): string {
 }
 
 function deliveryText(delivery: ClaimedDelivery, payloads: 'json' | 'base64'): string {
-  const { id, epoch, state, how, attempts, session, message, payload } = delivery
+  const { id, epoch, state, how, attempts, session, sessionEpoch, message, payload } = delivery
   const embeds = payloads === 'json' && isJsonPayload(message.contentType, payload)
   const bytes = embeds
     ? `"payload":${payload.toString('utf8')}`
     : `"payloadBase64":"${payload.toString('base64')}"`
-  const head = JSON.stringify({ id, epoch, state, takeover: how === 'takeover', how, attempts, session })
+  const takeover = how === 'takeover'
+  const head = JSON.stringify({ id, epoch, state, takeover, how, attempts, session, sessionEpoch })
   return `${head.slice(0, -1)},"message":${JSON.stringify(message).slice(0, -1)},${bytes}}}`
 }

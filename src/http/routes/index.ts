@@ -14,6 +14,8 @@ import { addMessageRoutes } from './messages.js'
 import { addNodeRoutes } from './nodes.js'
 import type { App } from './parts.js'
 import { addReportRoute } from './reports.js'
+import { addResolutionRoutes } from './resolutions.js'
+import { addSessionRoutes } from './sessions.js'
 
 export interface AllParts extends HealthParts {
   readonly limits: Limits
@@ -36,6 +38,8 @@ export function addRoutes(app: App, parts: AllParts): void {
   addClaimRoute(app, parts)
   addReportRoute(app, parts)
   addEffectRoutes(app, parts)
+  addSessionRoutes(app, parts)
+  addResolutionRoutes(app, parts)
   addEventRoute(app, parts)
   addHealthRoutes(app, parts)
   app.get(

@@ -13,9 +13,8 @@ import {
   stepBody,
   stepReply,
 } from '../../contract/wire.js'
-import { access, requireHost } from '../access.js'
+import { access, requireHost, requireScopes } from '../access.js'
 import type { Caller } from '../identities.js'
-import { problem } from '../problem.js'
 import { type App, type RouteParts, replies } from './parts.js'
 import { resultsOf } from './results.js'
 
@@ -44,7 +43,7 @@ function addMembership(app: App, { functions, beats }: RouteParts): void {
       const { host, node } = request.params
       const { incarnation, instance, scopes = [], lastLogId = '0-0' } = request.body
       requireHost(request.caller, host)
-      requireScopes(request.caller, scopes)
+      requireScopes(request.caller, scopes, '#/scopes')
       const joined = await functions.join({ host, node, incarnation }, instance, scopes, lastLogId)
       const { heartbeatMs, staleAfterMs, maxResultBytes, maxRedrive } = joined
       return {
@@ -110,17 +109,6 @@ function addLeave(app: App, { functions }: RouteParts): void {
       return await reply.code(204).send(undefined)
     },
   )
-}
-
-/** A node may serve only the sessions of directories that its principal is authorised for. */
-function requireScopes(caller: Caller, scopes: readonly string[]): void {
-  if (caller.role !== 'node') return
-  const other = scopes.find((scope) => !caller.scopes.includes(scope))
-  if (other === undefined) return
-  throw problem('SCOPE_NOT_AUTHORISED', `principal "${caller.name}" is not authorised for ${other}`, {
-    pointer: '#/scopes',
-    current: other,
-  })
 }
 
 interface StepRequest<Item> {

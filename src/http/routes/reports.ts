@@ -39,9 +39,9 @@ export function addReportRoute(app: App, { functions, limits }: ReportParts): vo
 type WireReport = z.output<typeof reportBody>['reports'][number]
 
 function itemOf(report: WireReport, at: number, source: JsonSource | undefined): ReportItem {
-  const { attempt, delivery, grant, key, outcome } = report
+  const { attempt, delivery, grant, key, outcome, ended } = report
   const exact = (member: string) => source?.textAt(['reports', at, 'outcome', member])?.toString('utf8')
-  return { id: attempt ?? delivery ?? '', grant, key, outcome: outcomeOf(outcome, exact) }
+  return { id: attempt ?? delivery ?? '', grant, key, outcome: outcomeOf(outcome, exact), ended }
 }
 
 /** The outcome with its JSON as it was sent. */

@@ -4,7 +4,8 @@ import { Duplex, type Readable, type Writable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Outcome } from '../../contract/outcomes.js'
 import type { Attempt, ChildIdentity, Executor, ExecutorHooks } from '../executor.js'
-import { identify, treeAlive } from '../process-identity.js'
+import { identify } from '../process-identity.js'
+import { endTree, reapMs, signalGroup } from '../process-tree.js'
 import { type Capture, capture, stdoutFields, wholeCharacters } from './command-output.js'
 
 /** The work is done: `result`. */
@@ -36,9 +37,6 @@ const stderrTailBytes = 4096
 const stdoutTailBytes = 1024
 /** After exit, how long a grandchild that keeps stdout open may hold us up. */
 const drainMs = 1000
-/** After SIGKILL, how long an unkillable process may hold us up. */
-const reapMs = 5000
-const pollMs = 50
 
 // Waits for the word, closes the gate's descriptor and becomes the command's shell. When the node dies the
 // pipe ends, and so does the gate. Always /bin/sh: other shells read start-up files first.
@@ -52,7 +50,7 @@ const gateScript =
  * The payload is on stdin, byte for byte. The context is in the environment: HOLDFAST_ATTEMPT (a fit
  * idempotency key), HOLDFAST_DELIVERY, HOLDFAST_ATTEMPT_NUMBER, HOLDFAST_EPOCH, HOLDFAST_MESSAGE,
  * HOLDFAST_CONVERSATION, HOLDFAST_SENDER, HOLDFAST_HOST, HOLDFAST_NODE, HOLDFAST_SHA256 and, where there is
- * one, HOLDFAST_SESSION, HOLDFAST_PARENT, HOLDFAST_CONTENT_TYPE. The command does not run before
+ * one, HOLDFAST_SESSION, HOLDFAST_PARENT, HOLDFAST_CONTENT_TYPE, HOLDFAST_REPLAY. The command does not run before
  * `childStarted` has resolved; if the node dies first, it never runs. If the node dies while a payload over
  * the pipe's size is on its way, stdin ends early: HOLDFAST_SHA256 tells.
  *
@@ -154,6 +152,7 @@ function contextOf(attempt: Attempt): NodeJS.ProcessEnv {
     HOLDFAST_SENDER: message.sender,
     HOLDFAST_HOST: attempt.host,
     HOLDFAST_NODE: attempt.node,
+    HOLDFAST_REPLAY: attempt.replay ? '1' : undefined,
     HOLDFAST_SESSION: target.session,
     HOLDFAST_PARENT: message.parent,
     HOLDFAST_CONTENT_TYPE: message.contentType,
@@ -243,31 +242,6 @@ async function supervise(child: Child, abort: Promise<string>, killGraceMs: numb
   const exit = await (cutShort === undefined ? child.exited : within(child.exited, reapMs))
   await within(child.closed, drainMs)
   return { ...(exit && { exit }), ...(cutShort !== undefined && { cutShort }) }
-}
-
-/** SIGTERM to the group; SIGKILL if anything of it is left after the grace. */
-async function endTree(child: ChildIdentity, killGraceMs: number): Promise<void> {
-  signalGroup(child.group, 'SIGTERM')
-  if (await treeEnds(child, killGraceMs)) return
-  signalGroup(child.group, 'SIGKILL')
-  await treeEnds(child, reapMs)
-}
-
-async function treeEnds(child: ChildIdentity, ms: number): Promise<boolean> {
-  const deadline = performance.now() + ms
-  while (treeAlive(child)) {
-    const leftMs = deadline - performance.now()
-    if (leftMs <= 0) return false
-    await sleep(Math.min(pollMs, leftMs))
-  }
-  return true
-}
-
-/** A group that is gone already needs no signal. */
-function signalGroup(group: number, signal: NodeJS.Signals): void {
-  try {
-    process.kill(-group, signal)
-  } catch {}
 }
 
 function watchAbort(signal: AbortSignal): { happened: Promise<string>; dispose(): void } {

@@ -12,6 +12,7 @@ import { HoldfastError } from '../../contract/errors.js'
 import type { Outcome } from '../../contract/outcomes.js'
 import type { Attempt, Executor } from '../executor.js'
 import { activeTraceparent, ownTraceparent } from '../tracing.js'
+import { attemptHeaders, refuseOurHeaders } from './attempt-headers.js'
 import { wholeCharacters } from './command-output.js'
 
 /** Where {@link forwardExecutor} sends attempts, and its limits. */
@@ -46,7 +47,6 @@ const excerptBytes = 4096
 const excerptBase64Bytes = (excerptBytes / 4) * 3
 const maxHeaderChars = 255
 
-const reserved = /^(?:content-type|idempotency-key|traceparent|holdfast-.*)$/i
 const traceparentForm = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/
 
 /**
@@ -87,8 +87,7 @@ export function forwardExecutor(options: ForwardExecutorOptions): Executor {
   const { headers = {}, timeoutMs = Number.POSITIVE_INFINITY, maxResultBytes = 262_144, tls } = options
   const target = httpUrl(options.url)
   checkHeaders(headers)
-  const ours = Object.keys(headers).find((name) => reserved.test(name))
-  if (ours !== undefined) throw new HoldfastError('INVALID_ARGUMENT', `header ${ours} is set by the executor`)
+  refuseOurHeaders(headers)
   const settings: Settings = {
     // The node bounds how many attempts run at a time.
     exchanger: openExchanger({
@@ -112,7 +111,11 @@ async function run(settings: Settings, attempt: Attempt): Promise<Outcome> {
     const reply = await exchanger.exchange({
       method: 'POST',
       path,
-      headers: { ...settings.headers, ...contextOf(attempt, settings) },
+      headers: {
+        ...settings.headers,
+        ...attemptHeaders(attempt),
+        traceparent: traceparentOf(attempt, settings),
+      },
       body: attempt.payload,
       signal: attempt.signal,
       deadlineMs: timeoutMs,
@@ -129,31 +132,6 @@ async function run(settings: Settings, attempt: Attempt): Promise<Outcome> {
 }
 
 // The request
-
-function contextOf(attempt: Attempt, settings: Settings): Record<string, string> {
-  const { message, target } = attempt
-  return {
-    'content-type': message.contentType?.trim() || 'application/octet-stream',
-    'idempotency-key': attempt.id,
-    traceparent: traceparentOf(attempt, settings),
-    'holdfast-attempt': encoded(attempt.id),
-    'holdfast-delivery': encoded(attempt.deliveryId),
-    'holdfast-attempt-number': String(attempt.number),
-    'holdfast-epoch': String(attempt.epoch),
-    'holdfast-message': encoded(message.id),
-    'holdfast-conversation': encoded(message.conversation),
-    'holdfast-sender': encoded(message.sender),
-    'holdfast-host': encoded(attempt.host),
-    'holdfast-node': encoded(attempt.node),
-    'holdfast-sha256': message.sha256,
-    ...(target.session !== undefined && { 'holdfast-session': encoded(target.session) }),
-    ...(message.parent !== undefined && { 'holdfast-parent': encoded(message.parent) }),
-  }
-}
-
-function encoded(id: string): string {
-  return id.replaceAll('%', '%25').replaceAll(' ', '%20')
-}
 
 /** A tracer that fails stops no delivery. */
 function traceparentOf(attempt: Attempt, settings: Settings): string {

@@ -49,7 +49,8 @@ function particulars(
   return errorJson === undefined ? code : { ...code, errorJson: bounded(errorJson, maxBytes) }
 }
 
-function toJson(value: unknown): string {
+/** A value as JSON; one that JSON cannot state was made all the same, and says so. */
+export function toJson(value: unknown): string {
   try {
     return JSON.stringify(value) ?? 'null'
   } catch (error) {
@@ -82,7 +83,7 @@ interface ErrorDescription {
 }
 
 // What is thrown may be anything, with getters that throw in turn.
-function describe(error: unknown): ErrorDescription {
+export function describe(error: unknown): ErrorDescription {
   try {
     if (typeof error !== 'object' || error === null) return { message: cut(String(error), maxMessageChars) }
     const { message, name, code } = error as { message?: unknown; name?: unknown; code?: unknown }
@@ -103,7 +104,7 @@ function cut(text: string, maxChars: number): string {
 }
 
 /** Printable ASCII, 1 to 255 characters: the form of an errorCode. */
-function printable(word: string | undefined): string {
+export function printable(word: string | undefined): string {
   const code = String(word ?? '')
     .slice(0, maxErrorCodeChars)
     .replace(/[^\x20-\x7e]/g, '?')

@@ -30,6 +30,8 @@ export interface CopyBook {
   storeCopies(copies: readonly Copy[]): Promise<void>
   /** Forgets copies; those unknown are passed over. */
   dropCopies(deliveryIds: readonly string[]): Promise<void>
+  /** Forgets a copy, unless a later epoch than this one has stored it anew. */
+  dropCopy(deliveryId: string, epoch: number): Promise<void>
   /** Forgets copies stored by earlier incarnations that no grant refers to; resolves to how many. */
   dropCopiesBefore(incarnation: number): Promise<number>
   /** The copy as last committed, with its payload byte for byte. Synchronous. */
@@ -66,6 +68,10 @@ export function copyBook(store: Store, commits: Commits, incarnation: number, no
     async dropCopies(deliveryIds) {
       const rows = deliveryIds.map((delivery) => checked(delivery))
       await commits.submit(() => changeAll(store, 'delete from copies where delivery = ?', rows))
+    },
+    async dropCopy(deliveryId, epoch) {
+      const values = checked(deliveryId, epoch)
+      await commits.submit(() => store.change('delete from copies where delivery = ? and epoch <= ?', values))
     },
     async dropCopiesBefore(before) {
       const values = checked(before)

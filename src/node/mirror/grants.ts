@@ -1,4 +1,5 @@
 import { HoldfastError } from '../../contract/errors.js'
+import type { Outcome } from '../../contract/outcomes.js'
 import type { ChildIdentity } from '../executor.js'
 import type { Commits } from './commits.js'
 import { checked, type Store, type Value } from './store.js'
@@ -20,6 +21,8 @@ export interface StoredGrant extends Grant {
   readonly startedAtMs?: number
   /** Absent beside a start mark: nobody here knows how it went. */
   readonly endedAtMs?: number
+  /** What was last said of it, where that is that nobody knows. */
+  readonly unknown?: Outcome
   /** Every child process recorded for it, oldest first. */
   readonly children: readonly ChildIdentity[]
 }
@@ -37,10 +40,17 @@ export interface GrantBook {
    */
   markStarted(grant: string, attempt: number): Promise<void>
   /**
+   * Puts a start mark anew, for an attempt that an earlier process began; to be durable before the first byte.
+   * @throws HoldfastError WRONG_STATE when the mirror does not hold the grant: nothing may start then
+   */
+  markRestarted(grant: string, attempt: number, epoch: number): Promise<void>
+  /**
    * Notes a child process; to be durable before it runs its command.
    * @throws HoldfastError WRONG_STATE when the mirror does not hold the grant
    */
   recordChild(grant: string, child: ChildIdentity): Promise<void>
+  /** Whether the mirror holds the grant: it is not settled yet. Synchronous. */
+  holdsGrant(grant: string): boolean
   /** Forgets a grant that opened no attempt, and its children. */
   dropGrant(grant: string): Promise<void>
 }
@@ -54,6 +64,7 @@ interface GrantRow {
   attempt: number | null
   started_at_ms: number | null
   ended_at_ms: number | null
+  unknown: string | null
 }
 
 interface ChildRow {
@@ -62,6 +73,7 @@ interface ChildRow {
   process_group: number
   start_time: string
   boot_id: string
+  namespace: string
 }
 
 export function grantBook(store: Store, commits: Commits, incarnation: number, now: () => number): GrantBook {
@@ -77,10 +89,19 @@ export function grantBook(store: Store, commits: Commits, incarnation: number, n
         if (store.change(sql, values) === 0) throw noGrant(grant)
       })
     },
+    async markRestarted(grant, attempt, epoch) {
+      const values = checked(attempt, epoch, incarnation, now(), grant)
+      const sql = `update grants set attempt = ?, epoch = ?, incarnation = ?, started_at_ms = ?, ended_at_ms = null,
+        unknown = null where grant_id = ?`
+      await commits.submit(() => {
+        if (store.change(sql, values) === 0) throw noGrant(grant)
+      })
+    },
     async recordChild(grant, child) {
-      const values = checked(grant, child.pid, child.group, child.startTime, child.bootId)
+      const values = checked(grant, child.pid, child.group, child.startTime, child.bootId, child.namespace)
       await commits.submit(() => insertChild(store, grant, values))
     },
+    holdsGrant: (grant) => knowsGrant(store, grant),
     async dropGrant(grant) {
       checked(grant)
       await commits.submit(() => deleteGrant(store, grant))
@@ -115,11 +136,14 @@ function insertGrant(store: Store, { grant, delivery, epoch }: Grant, values: re
 }
 
 function insertChild(store: Store, grant: string, values: readonly Value[]): void {
-  const known = store.first<GrantRow>('select grant_id from grants where grant_id = ?', [grant])
-  if (known === undefined) throw noGrant(grant)
-  const sql =
-    'insert into children (grant_id, pid, process_group, start_time, boot_id) values (?, ?, ?, ?, ?)'
+  if (!knowsGrant(store, grant)) throw noGrant(grant)
+  const sql = `insert into children (grant_id, pid, process_group, start_time, boot_id, namespace)
+    values (?, ?, ?, ?, ?, ?)`
   store.change(sql, values)
+}
+
+function knowsGrant(store: Store, grant: string): boolean {
+  return store.first<GrantRow>('select grant_id from grants where grant_id = ?', [grant]) !== undefined
 }
 
 function noGrant(grant: string): HoldfastError {
@@ -132,7 +156,13 @@ function groupChildren(store: Store): Map<string, ChildIdentity[]> {
   const groups = new Map<string, ChildIdentity[]>()
   for (const row of store.all<ChildRow>('select * from children order by rowid', [])) {
     const group = groups.get(row.grant_id) ?? []
-    group.push({ pid: row.pid, group: row.process_group, startTime: row.start_time, bootId: row.boot_id })
+    group.push({
+      pid: row.pid,
+      group: row.process_group,
+      startTime: row.start_time,
+      bootId: row.boot_id,
+      namespace: row.namespace,
+    })
     groups.set(row.grant_id, group)
   }
   return groups
@@ -148,6 +178,7 @@ function storedGrant(row: GrantRow, children: readonly ChildIdentity[]): StoredG
     ...(row.attempt === null ? {} : { attempt: row.attempt }),
     ...(row.started_at_ms === null ? {} : { startedAtMs: row.started_at_ms }),
     ...(row.ended_at_ms === null ? {} : { endedAtMs: row.ended_at_ms }),
+    ...(row.unknown === null ? {} : { unknown: JSON.parse(row.unknown) as Outcome }),
     children,
   }
 }

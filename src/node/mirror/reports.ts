@@ -24,8 +24,8 @@ export interface StoredReport extends Report {
 /** The part of the mirror that keeps unsent reports. */
 export interface ReportBook {
   /**
-   * Keeps a report; a final one marks its grant as ended in the same transaction. Repeated with the same
-   * words it is a no-op.
+   * Keeps a report; a final one marks its grant as ended in the same transaction, and one that nobody knows leaves
+   * its words there. Repeated with the same words it is a no-op.
    * @throws HoldfastError IDEMPOTENCY_MISMATCH when the key stands for other content
    */
   recordReport(report: Report): Promise<void>
@@ -87,6 +87,9 @@ function insertReport(store: Store, report: Report, content: readonly Value[], c
   const sql = `insert into reports (key, grant_id, delivery, attempt, outcome, final, created_at_ms)
     values (?, ?, ?, ?, ?, ?, ?)`
   store.change(sql, [...content, createdAtMs])
+  if (report.outcome.kind === 'outcome_unknown') {
+    store.change('update grants set unknown = ? where grant_id = ?', [content[4] ?? null, report.grant])
+  }
   if (!report.final) return
   const end = 'update grants set ended_at_ms = ? where grant_id = ? and ended_at_ms is null'
   store.change(end, [createdAtMs, report.grant])

@@ -2,7 +2,7 @@ import { HoldfastError } from '../../contract/errors.js'
 import { checked, type Store } from './store.js'
 
 /** Raised with every change of the tables below. */
-export const schemaVersion = 1
+export const schemaVersion = 2
 
 const tables = [
   'create table if not exists meta (key text primary key, value text) without rowid',
@@ -12,11 +12,11 @@ const tables = [
     not_before_ms integer not null default 0, stored_at_ms integer not null)`,
   `create table if not exists grants (
     grant_id text primary key, delivery text not null, epoch integer not null, incarnation integer not null,
-    minted_at_ms integer not null, attempt integer, started_at_ms integer, ended_at_ms integer)`,
+    minted_at_ms integer not null, attempt integer, started_at_ms integer, ended_at_ms integer, unknown text)`,
   'create index if not exists grants_by_delivery on grants (delivery)',
   `create table if not exists children (
     grant_id text not null, pid integer not null, process_group integer not null,
-    start_time text not null, boot_id text not null)`,
+    start_time text not null, boot_id text not null, namespace text not null default '')`,
   'create index if not exists children_by_grant on children (grant_id)',
   `create table if not exists reports (
     key text primary key, grant_id text not null, delivery text not null, attempt integer,
@@ -31,7 +31,7 @@ export interface MirrorOwner {
 }
 
 /**
- * Makes the tables where they are missing, refuses another layout or another node's file, and raises the
+ * Makes the tables where they are missing, brings an earlier layout up to date, refuses a later one or another node's file, and raises the
  * incarnation, all in one transaction.
  * @returns the incarnation of this start
  * @throws HoldfastError MIRROR_UNUSABLE
@@ -39,7 +39,7 @@ export interface MirrorOwner {
 export function prepareMirror(store: Store, file: string, owner: MirrorOwner): number {
   return store.transaction(() => {
     for (const table of tables) store.change(table, [])
-    refuseOtherLayout(store, file)
+    adoptLayout(store, file)
     refuseOtherOwner(store, file, owner)
     const incarnation = Number(readMeta(store, 'incarnation') ?? '0') + 1
     writeMeta(store, 'incarnation', String(incarnation))
@@ -60,10 +60,15 @@ export function writeMeta(store: Store, key: string, value: string): void {
   )
 }
 
-function refuseOtherLayout(store: Store, file: string): void {
+/** Brings an earlier layout up to this one; refuses any other. */
+function adoptLayout(store: Store, file: string): void {
   const found = readMeta(store, 'schema_version')
   if (found === undefined) writeMeta(store, 'schema_version', String(schemaVersion))
-  else if (found !== String(schemaVersion)) {
+  else if (found === '1') {
+    store.change("alter table children add column namespace text not null default ''", [])
+    store.change('alter table grants add column unknown text', [])
+    writeMeta(store, 'schema_version', String(schemaVersion))
+  } else if (found !== String(schemaVersion)) {
     const detail = `the mirror ${file} has layout ${found}; this release knows ${schemaVersion}`
     throw new HoldfastError('MIRROR_UNUSABLE', detail, { next: 'use the release that wrote it' })
   }

@@ -147,7 +147,7 @@ function stepsOver(calls: Calls): Pick<NodeTransport, 'mirror' | 'ack' | 'refuse
       step(
         who,
         'begin',
-        items.map(({ grant, ...item }) => ({ ...idAndEpoch(item), grant })),
+        items.map(({ grant, idempotent, ...item }) => ({ ...idAndEpoch(item), grant, idempotent })),
         options,
       ),
     report: async (who, items, { onSent }) => {
@@ -203,9 +203,9 @@ async function sendReports(
 }
 
 /** A report as JSON text: the outcome's own JSON stands in it byte for byte. */
-function reportText({ id, grant, key, outcome }: ReportItem): string {
+function reportText({ id, grant, key, outcome, ended }: ReportItem): string {
   const named = id.includes('/') ? { attempt: id } : { delivery: id }
-  const head = JSON.stringify({ ...named, grant, key }).slice(0, -1)
+  const head = JSON.stringify({ ...named, grant, key, ended }).slice(0, -1)
   return `${head},"outcome":${outcomeText(outcome)}}`
 }
 
