@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { initRecord, isHoldfastError, openHub, startEmbedded } from '../../dist/index.js'
+import { initRecord, isHoldfastError, openHub, startEmbedded } from 'holdfast'
 
 const actor = 'kim'
 const folder = realpathSync(mkdtempSync(join(tmpdir(), 'holdfast-agents-')))

@@ -4,8 +4,8 @@
 import { request } from 'node:http'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { isHoldfastError, openHub } from '../../dist/index.js'
-import { createNode, createSupervisor, notSent } from '../../dist/node/index.js'
+import { isHoldfastError, openHub } from 'holdfast'
+import { createNode, createSupervisor, notSent } from 'holdfast/node'
 
 /** @type {{redis: string, host: string, folder: string, scope: string, sessions: string[]}} */
 const { redis, host, folder, scope, sessions } = JSON.parse(process.argv[2] ?? '{}')
@@ -21,7 +21,7 @@ const log = {
 
 const agent = new URL('agent.mjs', import.meta.url).pathname
 const hub = await openHub({ redis })
-const supervisors = /** @type {Map<string, import('../../dist/node/index.js').Supervisor>} */ (new Map())
+const supervisors = /** @type {Map<string, import('holdfast/node').Supervisor>} */ (new Map())
 
 /** @param {string} session */
 async function supervise(session) {
@@ -48,7 +48,7 @@ async function supervise(session) {
 /**
  * One turn of an agent. No connection means that nothing was sent; anything else that goes wrong is thrown, for it may
  * have been.
- * @param {import('../../dist/node/index.js').Attempt} attempt
+ * @param {import('holdfast/node').Attempt} attempt
  */
 function turn(attempt) {
   const session = attempt.target.session ?? ''

@@ -82,7 +82,9 @@ local function known_key(row, attempt, report)
   end
   if not same then return refused(report.id, 'IDEMPOTENCY_MISMATCH', row, attempt.outcome) end
   if late and not earlier then return refused(report.id, 'ALREADY_SETTLED', row, attempt.outcome) end
-  return attempt_reply(row, attempt.number, 'outcome', report.kind, 'replayed', 1)
+  -- What was taken for an unknown outcome is answered as one, whatever it said.
+  local recorded = attempt.report_key == report.key and report.kind or 'outcome_unknown'
+  return attempt_reply(row, attempt.number, 'outcome', recorded, 'replayed', 1)
 end
 
 -- Stays executing, and visible. The list keeps since when; the reason is the latest word of those who know, and
