@@ -85,7 +85,38 @@ async function fill(count: number): Promise<string[]> {
   return ids
 }
 
+/** The first `moved` are queued anew on host b, the others as they were; looks at those from `first` to `last`. */
+async function checkRows(
+  ids: readonly string[],
+  before: readonly Row[],
+  moved: number,
+  first: number,
+  last: number,
+) {
+  const rows = await rowsOf(ids.slice(first, last))
+  const wrong = rows.filter((row, index) => {
+    const at = first + index
+    const earlier = before[at]
+    if (at >= moved) return String(row) !== String(earlier)
+    return `${row.slice(0, 3)} ${row[4]}` !== `b,queued,${Number(earlier?.[2]) + 1} null`
+  })
+  expect(wrong.slice(0, 5), `rows ${first} to ${last}, ${moved} moved`).toEqual([])
+  return rows
+}
+
+async function checkStreams(ids: readonly string[], rows: readonly Row[]) {
+  for (const host of ['a', 'b']) {
+    const wanted = rows.flatMap((row, at) =>
+      row[0] === host && row[1] !== 'delivered' ? [`${row[3]} ${ids[at]}`] : [],
+    )
+    const known = new Set(ids)
+    const found = (await streamOf(host)).filter((each) => known.has(each.split(' ')[1] ?? ''))
+    expect(String(found) === String(wanted), `the stream of ${host}, in order`).toBe(true)
+  }
+}
+
 it('5,000 deliveries: after each slice every one is on one host, as it was or queued anew, and the rest is owed', async () => {
+  const { keys, store } = record
   const ids = await fill(5_000)
   const before = await rowsOf(ids)
   const later: string[] = []
@@ -95,25 +126,20 @@ it('5,000 deliveries: after each slice every one is on one host, as it was or qu
     more = (await (slices % 2 === 1 ? rehomeOnce() : moveOnce())).more
     if (slices % 10 === 0) later.push(...(await sessions.send()))
     expect(await owed()).toEqual(more ? ['session:s'] : [])
-    const rows = await rowsOf(ids)
-    const moved = rows.map(([host]) => host === 'b')
-    expect(moved.filter(Boolean)).toHaveLength(Math.min(100 * slices, 5_000))
-    const wrong = rows.filter((row, at) => {
-      const earlier = before[at]
-      if (moved[at]) return `${row.slice(1, 3)} ${row[4]}` !== `queued,${Number(earlier?.[2]) + 1} null`
-      return String(row) !== String(earlier)
-    })
-    expect(wrong.slice(0, 5)).toEqual([])
-    const entriesOn = (host: string) =>
-      rows.flatMap((row, at) => (row[0] === host && row[1] !== 'delivered' ? [`${row[3]} ${ids[at]}`] : []))
-    for (const host of slices % 5 === 1 || !more ? ['a', 'b'] : []) {
-      const found = (await streamOf(host)).filter((each) => !later.includes(each.split(' ')[1] ?? ''))
-      expect(String(found) === String(entriesOn(host)), `the stream of ${host}, in order`).toBe(true)
-    }
+    const places = [
+      ['XLEN', keys.stream('a')],
+      ['ZCARD', keys.awaiting('a')],
+      ['XLEN', keys.stream('b')],
+    ]
+    const listed = (await store.pipeline(places)) as number[]
+    expect(listed.reduce((sum, each) => sum + each, 0)).toBe(5_000 + later.length)
+    const moved = Math.min(100 * slices, 5_000)
+    await checkRows(ids, before, moved, Math.max(0, moved - 200), moved + 200)
+    if (slices % 10 === 1 || !more) await checkStreams(ids, await checkRows(ids, before, moved, 0, 5_000))
   }
   expect(slices).toBeGreaterThanOrEqual(50)
   expect(slices).toBeLessThanOrEqual(52)
-  for (const key of [record.keys.awaiting('a'), record.keys.parked('a'), record.keys.parkedHosts]) {
+  for (const key of [keys.awaiting('a'), keys.parked('a'), keys.parkedHosts]) {
     expect(await record.send('EXISTS', key)).toBe(0)
   }
   expect(new Set((await rowsOf(later)).map(([host]) => host))).toEqual(new Set(['b']))
