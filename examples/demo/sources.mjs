@@ -10,7 +10,7 @@ import { dirname, extname, join, relative } from 'node:path'
  * @property {Buffer<ArrayBuffer>} payload
  */
 
-const folders = ['src', 'lua', 'test', 'scripts', 'examples', 'dist']
+const folders = ['src', 'dist', 'lua', 'test', 'scripts', 'examples']
 const kinds = ['.ts', '.js', '.mjs', '.lua', '.sh', '.json']
 const slowEvery = 12
 const slowConversations = 3

@@ -49,8 +49,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'no fence in begin',
     file: 'lib/begin.lua',
-    text: '  local fence = hf.fence_over(ctx, row)\n',
-    becomes: '  local fence = nil\n',
+    text: "  local fence = hf.fence_over(ctx, row)\n  if fence and fence.kind ~= 'pause' then\n",
+    becomes: "  local fence = nil\n  if fence and fence.kind ~= 'pause' then\n",
     caughtBy: 0,
   },
   {
