@@ -70,6 +70,12 @@ local function hold_where_retired(ctx, made)
   end
 end
 
+-- When a delivery is to be looked at, should nobody claim or begin it before; nil without a deadline.
+local function first_deadline(header)
+  local deliver_by, execute_by = tonumber(header.deliver_by), tonumber(header.execute_by)
+  return deliver_by and execute_by and math.min(deliver_by, execute_by) or deliver_by or execute_by
+end
+
 -- Makes deliveries number `first` and on, one per recipient; answers them for the reply.
 function hf.make_deliveries(ctx, message, header, recipients, first)
   local made = {}
@@ -96,6 +102,8 @@ function hf.make_deliveries(ctx, message, header, recipients, first)
       row[#row + 1] = session
     end
     redis.call(unpack(row))
+    local deadline = first_deadline(header)
+    if deadline then redis.call('ZADD', hf.key.deadlines(ctx.tag), deadline, id) end
     if session then
       local place = redis.call('HINCRBY', hf.key.session(ctx.tag, session), 'deliveries_made', 1)
       redis.call('ZADD', hf.key.session_deliveries(ctx.tag, session), place, id)
@@ -180,6 +188,7 @@ function hf.accept(ctx, header, payload, recipients)
   if most_queued > 0 then check_queue(ctx, recipients, most_queued) end
   hf.expect_type(hf.key.counts(ctx.tag), 'hash')
 
+  hf.count(ctx, 'recipients', #recipients)
   for at = 1, inline do hf.wakes(ctx, (route(ctx, recipients[at]))) end
   local id = mint_id(ctx, header, #recipients)
   store_message(ctx, id, header, payload, #recipients, inline)

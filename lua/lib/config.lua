@@ -2,6 +2,8 @@
 -- src/contract/settings.ts holds the same table and a test compares them.
 
 hf.settings = {
+  accept_everysec = { default = 0, least = 0 },
+  accept_unseen_config = { default = 0, least = 0 },
   heartbeat_ms = { default = 2000, least = 50 },
   inline_fan_out = { default = 128, least = 1 },
   log_length = { default = 100000, least = 1000 },
@@ -18,6 +20,18 @@ hf.settings = {
   report_deadline_ms = { default = 900000, least = 100 },
   retention_ms = { default = 604800000, least = 1000 },
   stale_after_ms = { default = 10000, least = 100 },
+  sweep_audit_ms = { default = 3600000, least = 0 },
+  sweep_claims_ms = { default = 30000, least = 0 },
+  sweep_deadlines_ms = { default = 5000, least = 0 },
+  sweep_effects_ms = { default = 30000, least = 0 },
+  sweep_fan_out_ms = { default = 15000, least = 0 },
+  sweep_held_ms = { default = 15000, least = 0 },
+  sweep_nodes_ms = { default = 300000, least = 0 },
+  sweep_parked_ms = { default = 15000, least = 0 },
+  sweep_rehome_ms = { default = 30000, least = 0 },
+  sweep_reports_ms = { default = 15000, least = 0 },
+  sweep_retention_ms = { default = 60000, least = 0 },
+  sweep_stale_ms = { default = 10000, least = 0 },
 }
 
 local function configured(ctx)

@@ -80,6 +80,16 @@ local function list_unknown(ctx, row, reason)
   write(ctx, row, 'unknown_at', ctx.now, 'unknown_reason', reason)
 end
 
+hf.unknown_member = member_of
+
+-- An effect that is open past the report deadline becomes visible, once. True when it was not before.
+function hf.overdue_effect(ctx, row)
+  if redis.call('ZSCORE', hf.key.unknown(ctx.tag), member_of(row)) then return false end
+  list_unknown(ctx, row, 'overdue')
+  note(ctx, row, 'executing')
+  return true
+end
+
 local function unlist_unknown(ctx, row)
   redis.call('ZREM', hf.key.unknown(ctx.tag), member_of(row))
   row.unknown_reason = ''

@@ -33,6 +33,9 @@ function hf.key.counts(tag) return tag .. ':counts' end
 function hf.key.log(tag) return tag .. ':log' end
 function hf.key.settled_days(tag) return tag .. ':settled_days' end
 function hf.key.settled_effect_days(tag) return tag .. ':settled_effect_days' end
+function hf.key.stranded(tag) return tag .. ':stranded' end
+function hf.key.deadlines(tag) return tag .. ':deadlines' end
+function hf.key.sweep(tag, name) return tag .. ':sweep:' .. name end
 function hf.key.sessions(tag) return tag .. ':sessions' end
 function hf.key.children(tag, session) return tag .. ':children:' .. hf.escape(session) end
 function hf.key.session_deliveries(tag, session) return tag .. ':session_deliveries:' .. hf.escape(session) end

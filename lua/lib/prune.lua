@@ -32,7 +32,11 @@ local function prune_deliveries(ctx, id, key, made, pruning)
     local each = hf.key.delivery(ctx.tag, id .. '.' .. number)
     local row = redis.call('HMGET', each, 'state', 'attempt_status')
     if row[1] and not has_outcome(row) then return 'unsettled' end
-    keys[#keys + 1], states[#states + 1] = each, row[1] or nil
+    keys[#keys + 1] = each
+    if row[1] then
+      states[#states + 1] = row[1]
+      if row[1] == 'delivered' then states[#states + 1] = 'finished' end
+    end
   end
   for _, state in ipairs(states) do hf.count(ctx, state, -1) end
   hf.count(ctx, 'pruned', #keys)

@@ -152,6 +152,7 @@ local function settle(ctx, row, attempt, node, report)
     close(ctx, row, attempt, report, 'settled_at', ctx.now)
     hf.stop_awaiting(ctx, row.host, row.id)
     hf.count(ctx, STATUS[report.kind], 1)
+    hf.count(ctx, 'finished', 1)
     hf.settle_on_message(ctx, row)
     if report.kind == 'terminal' and report.error_code == 'target_session_missing' then
       hf.session_reported_missing(ctx, row, row.id .. '/' .. attempt.number, tonumber(attempt.session_epoch))

@@ -380,7 +380,7 @@ end
 
 -- Where the owner host is dead or retired, and the setting allows it, the session goes to another host that serves
 -- its scope. Nothing moves while something of it may still run. It never refuses: the redrive itself is under way.
-local function rehome_on_redrive(ctx, session)
+function hf.rehome_on_redrive(ctx, session)
   if hf.setting(ctx, 'rehome_on_redrive') == 0 or not is_host_gone(ctx, session.host) then return end
   local to, family = other_host(ctx, session), family_of(ctx, session)
   if not to or not family then return end
@@ -393,6 +393,6 @@ end
 -- The host where a redriven delivery goes: where its session lives, once that has left a host that is gone.
 function hf.redrive_home(ctx, row)
   local session = row.session and hf.session(ctx, row.session)
-  if session then rehome_on_redrive(ctx, session) end
+  if session then hf.rehome_on_redrive(ctx, session) end
   return session and session.host or row.host
 end

@@ -4,6 +4,7 @@ import { addAttempt } from './attempt.js'
 import { addConfig } from './configuration.js'
 import { addDelivery } from './delivery.js'
 import { addDev } from './dev.js'
+import { addDoctor } from './doctor.js'
 import { addEffect } from './effect.js'
 import { addFence } from './fence.js'
 import { addFunctions } from './functions.js'
@@ -17,6 +18,7 @@ import { addPrincipal } from './principal.js'
 import { addSend } from './send.js'
 import { addServe } from './serve.js'
 import { addSession } from './session.js'
+import { addSweep } from './sweep.js'
 import { addUnknown } from './unknown.js'
 
 /** The whole command line. Common options stand before or after the verb. */
@@ -58,6 +60,8 @@ export function makeProgram(): Command {
     addPrincipal,
     addConfig,
     addFunctions,
+    addSweep,
+    addDoctor,
   ]
   for (const add of adders) add(program)
   return program

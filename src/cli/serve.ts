@@ -63,7 +63,7 @@ function tlsOf({ tlsCert, tlsKey }: ServeValues): ServerOptions['tls'] {
 }
 
 async function serve(
-  options: Omit<ServerOptions, 'listen' | 'limits'>,
+  options: Omit<ServerOptions, 'listen' | 'limits' | 'sweeps'>,
   values: ServeValues,
   signals: SignalWatch,
 ): Promise<void> {
@@ -78,14 +78,16 @@ async function serve(
 }
 
 /** Loads the server for those who serve alone: it is most of what a command would have to load. */
-async function startServer(options: ServerOptions): Promise<HubServer> {
-  const http = await import('../http/server.js')
-  return http.startServer(options)
+async function startServer(options: Omit<ServerOptions, 'sweeps'>): Promise<HubServer> {
+  const [http, schedule] = await Promise.all([import('../http/server.js'), import('../sweeps/schedule.js')])
+  const { redis, log } = options
+  const sweeps: ServerOptions['sweeps'] = (parts) => schedule.startSchedule({ redis, parts, log })
+  return http.startServer({ ...options, sweeps })
 }
 
 /** Serves where it is asked to or, for want of that, on any free port of loopback. */
 export async function serveNearby(
-  options: Omit<ServerOptions, 'listen'>,
+  options: Omit<ServerOptions, 'listen' | 'sweeps'>,
   asked: Listen | undefined,
 ): Promise<HubServer> {
   if (asked !== undefined) return startServer({ ...options, listen: asked })

@@ -39,6 +39,7 @@ import { effectCalls } from './effect-calls.js'
 import { type EventsOptions, type HubEvent, readEvents } from './events.js'
 import { escaped, part, query } from './paths.js'
 import { sessionCalls } from './session-calls.js'
+import { type SweepCalls, sweepCalls } from './sweep-calls.js'
 
 export interface ClientOptions extends HubAddress {
   /** Milliseconds in which a call must be answered; 10,000 when absent. */
@@ -48,7 +49,7 @@ export interface ClientOptions extends HubAddress {
 }
 
 /** A hub over HTTP: the calls of {@link HubCalls}, and its log as it grows. */
-export interface Client extends HubCalls {
+export interface Client extends HubCalls, SweepCalls {
   /**
    * The hub's log from now on, or after an event: connects again by itself, without loss while the log
    * reaches back; where it does not, an event `gap` says so. Ends when the signal is aborted.
@@ -72,6 +73,7 @@ export function openClient(options: ClientOptions): Client {
     ...administrationCalls(calls, acting),
     ...effectCalls(calls, acting),
     ...sessionCalls(calls, acting),
+    ...sweepCalls(calls, acting),
     events: (given = {}) => readEvents(calls, given, closing.signal),
     close: async () => {
       closing.abort()

@@ -6,6 +6,7 @@ import type { DeliveryState } from './states.js'
 import type {
   AcceptedDelivery,
   AttemptResolved,
+  AuditView,
   BulkReply,
   DeliveryView,
   EffectView,
@@ -21,6 +22,7 @@ import type {
   SessionReply,
   SessionView,
   SettingView,
+  SweepView,
   UnknownEntry,
   WhyReply,
 } from './views.js'
@@ -221,6 +223,10 @@ export interface HubCalls extends EffectCalls {
   resolveEffect(id: string, resolution: Resolution, actor: string): Promise<EffectSettled>
   /** A delivery whose copy was in doubt. @throws NOT_UNKNOWN, DELIVERY_NOT_FOUND */
   resolveDelivery(id: string, resolution: DeliveryResolution, actor: string): Promise<OperatorReply>
+  /** Every sweep and how its last run went. */
+  sweeps(): Promise<SweepView[]>
+  /** Conservation, and every disagreement between rows, indexes and counts; changes nothing. */
+  audit(): Promise<AuditView>
   configuration(): Promise<SettingView[]>
   /** Changes tunables for every process at once: all of them, or none. @throws INVALID_ARGUMENT */
   configure(changes: Readonly<Record<string, number | string>>, actor: string): Promise<void>

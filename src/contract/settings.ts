@@ -9,6 +9,16 @@ export interface Setting {
 
 /** Every tunable. lua/lib/config.lua holds the same numbers; a test compares them. */
 export const settings = {
+  accept_everysec: {
+    default: 0,
+    least: 0,
+    meaning: '1: appendfsync everysec is chosen: a power cut may take a second of what was acknowledged',
+  },
+  accept_unseen_config: {
+    default: 0,
+    least: 0,
+    meaning: '1: the server forbids CONFIG, and its durability was seen to by other means',
+  },
   heartbeat_ms: { default: 2000, least: 50, meaning: 'how often a node says that it lives' },
   inline_fan_out: {
     default: 128,
@@ -53,6 +63,54 @@ export const settings = {
     meaning: 'how long a settled message is kept: the dedup window',
   },
   stale_after_ms: { default: 10_000, least: 100, meaning: 'silence after which a node is taken for gone' },
+  sweep_audit_ms: {
+    default: 3_600_000,
+    least: 0,
+    meaning: 'how often the sweep audit runs; 0: not by itself',
+  },
+  sweep_claims_ms: {
+    default: 30_000,
+    least: 0,
+    meaning: 'how often the sweep claims runs; 0: not by itself',
+  },
+  sweep_deadlines_ms: {
+    default: 5000,
+    least: 0,
+    meaning: 'how often the sweep deadlines runs; 0: not by itself',
+  },
+  sweep_effects_ms: {
+    default: 30_000,
+    least: 0,
+    meaning: 'how often the sweep effects runs; 0: not by itself',
+  },
+  sweep_fan_out_ms: {
+    default: 15_000,
+    least: 0,
+    meaning: 'how often the sweep fan-out runs; 0: not by itself',
+  },
+  sweep_held_ms: { default: 15_000, least: 0, meaning: 'how often the sweep held runs; 0: not by itself' },
+  sweep_nodes_ms: { default: 300_000, least: 0, meaning: 'how often the sweep nodes runs; 0: not by itself' },
+  sweep_parked_ms: {
+    default: 15_000,
+    least: 0,
+    meaning: 'how often the sweep parked runs; 0: not by itself',
+  },
+  sweep_rehome_ms: {
+    default: 30_000,
+    least: 0,
+    meaning: 'how often the sweep rehome runs; 0: not by itself',
+  },
+  sweep_reports_ms: {
+    default: 15_000,
+    least: 0,
+    meaning: 'how often the sweep reports runs; 0: not by itself',
+  },
+  sweep_retention_ms: {
+    default: 60_000,
+    least: 0,
+    meaning: 'how often the sweep retention runs; 0: not by itself',
+  },
+  sweep_stale_ms: { default: 10_000, least: 0, meaning: 'how often the sweep stale runs; 0: not by itself' },
 } as const satisfies Record<string, Setting>
 
 export type SettingName = keyof typeof settings

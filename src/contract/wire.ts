@@ -7,6 +7,7 @@ import { outcomeKinds } from './outcomes.js'
 import { roles } from './principals.js'
 import { settings } from './settings.js'
 import { deliveryStates } from './states.js'
+import { sweepNames } from './sweeps.js'
 import {
   acceptedDeliverySchema,
   deliveryViewSchema,
@@ -17,6 +18,8 @@ import {
   pendingEntrySchema,
   principalViewSchema,
   settingViewSchema,
+  sweepRunSchema,
+  sweepViewSchema,
   unknownEntrySchema,
 } from './views.js'
 
@@ -448,6 +451,14 @@ export const stepResult = z
   })
   .meta({ id: 'StepResult' })
 export const stepReply = z.object({ results: z.array(stepResult) }).meta({ id: 'StepResults' })
+
+// Sweeps
+
+export const sweepParams = z.object({
+  name: z.enum(['all', ...sweepNames]).describe('a sweep, or `all`'),
+})
+export const sweepsReply = z.object({ sweeps: z.array(sweepViewSchema) })
+export const sweepRunsReply = z.object({ runs: z.array(sweepRunSchema) })
 
 // Events, health, problems
 

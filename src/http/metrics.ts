@@ -1,4 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import type { SweepView } from '../contract/views.js'
 import type { Vitals } from '../hub/vitals.js'
 import type { OnCall } from '../record/connections.js'
 
@@ -8,7 +9,7 @@ export interface Metrics {
   readonly onCall: OnCall
   requestOver(method: string, route: string, status: number, tookMs: number): void
   /** Puts what the record says into the gauges, before they are shown. */
-  take(vitals: Vitals): void
+  take(vitals: Vitals, sweeps: readonly SweepView[]): void
   /** A reading of the record for the gauges failed: they show what was read before. */
   readingFailed(): void
   setLoopAge(loop: string, ageMs: number): void
@@ -77,6 +78,14 @@ export function createMetrics(): Metrics {
     'holdfast_node_progress_age_seconds',
     'Since the work loop of a live node last made progress; the worst node',
   )
+  const stranded = gauge('holdfast_stranded_hosts', 'Hosts that have work and no live node')
+  const sweepAge = gauge('holdfast_sweep_age_seconds', 'Since a sweep last succeeded', ['sweep'])
+  const sweepDuration = gauge('holdfast_sweep_duration_seconds', 'Duration of the last run of a sweep', [
+    'sweep',
+  ])
+  const sweepFound = counter('holdfast_sweep_found_total', 'What a sweep found that was not right', ['sweep'])
+  const sweepRepaired = counter('holdfast_sweep_repaired_total', 'What a sweep put right', ['sweep'])
+  const sweepFailures = counter('holdfast_sweep_failures_total', 'Runs of a sweep that failed', ['sweep'])
   const loops = gauge('holdfast_loop_age_seconds', 'Since a loop of this hub last succeeded', ['loop'])
   const waiting = gauge('holdfast_http_waiting', 'Requests that wait for something on this hub')
   const failures = counter(
@@ -84,13 +93,27 @@ export function createMetrics(): Metrics {
     'Readings of the record for this page that failed',
   )
 
+  function takeSweeps(sweeps: readonly SweepView[]): void {
+    for (const each of [sweepAge, sweepDuration, sweepFound, sweepRepaired, sweepFailures]) each.reset()
+    for (const { name: sweep, ageMs, durationMs, foundTotal, repairedTotal, failures: failed } of sweeps) {
+      // A sweep that never succeeded has no age: /readyz and `sweep ls` name it late.
+      if (ageMs !== undefined) sweepAge.set({ sweep }, ageMs / 1000)
+      if (durationMs !== undefined) sweepDuration.set({ sweep }, durationMs / 1000)
+      sweepFound.inc({ sweep }, foundTotal ?? 0)
+      sweepRepaired.inc({ sweep }, repairedTotal ?? 0)
+      sweepFailures.inc({ sweep }, failed ?? 0)
+    }
+  }
+
   return {
     registry,
     onCall: (name, tookMs, failure) =>
       functions.observe({ function: name, result: failure ?? 'ok' }, tookMs / 1000),
     requestOver: (method, route, status, tookMs) =>
       requests.observe({ method, route, status: String(status) }, tookMs / 1000),
-    take: (vitals) => {
+    take: (vitals, sweeps) => {
+      takeSweeps(sweeps)
+      stranded.set(vitals.strandedHosts)
       for (const [state, count] of Object.entries(vitals.deliveries)) deliveries.set({ state }, count)
       setCounter(takeovers, vitals.takeovers)
       setCounter(lateReports, vitals.lateReports)

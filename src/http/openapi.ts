@@ -90,6 +90,7 @@ const tags: readonly (readonly [name: string, description: string])[] = [
   ['fences', 'Rules that claims and begins obey: pauses, holds and blocks'],
   ['hosts', 'Hosts, their nodes and what waits for them'],
   ['administration', 'Tunables and principals'],
+  ['sweeps', 'What puts a hub right without being asked, and the audit that compares everything'],
   ['nodes', 'What a node says of itself and of the deliveries of its host'],
   ['events', 'The log, as it grows'],
   ['health', 'What watches a hub'],

@@ -32,8 +32,11 @@ import { sendProblem } from './problem.js'
 import { startPulse } from './pulse.js'
 import { addRoutes } from './routes/index.js'
 import type { App, RouteParts } from './routes/parts.js'
+import type { StartSweeper } from './sweeper.js'
 import { addTracing } from './tracing.js'
 import { compileValidator } from './validation.js'
+import { startWatch } from './watch.js'
+import { lookAtDurability, sweepWatch } from './watches.js'
 
 export interface ServerOptions {
   /** URL of the Redis server that holds the record. */
@@ -46,6 +49,8 @@ export interface ServerOptions {
   /** A pino logger. Bodies, tokens and queries are never logged. */
   readonly log: FastifyBaseLogger
   readonly limits?: Partial<Limits> | undefined
+  /** What runs the sweeps. */
+  readonly sweeps: StartSweeper
   /** Where the Lua sources are; the package's own when absent. */
   readonly luaDir?: string | undefined
   /** Tests only: see `points`. */
@@ -120,6 +125,24 @@ async function open(
   })
   closers.push(() => pulse.stop())
 
+  const sweeper = await options.sweeps(opened)
+  closers.push(() => sweeper.stop())
+  const durability = await startWatch({
+    everyMs: durabilityEveryMs,
+    look: () => lookAtDurability(opened),
+    onChange: (trouble) => {
+      if (trouble === undefined) log.info({}, 'the server keeps what it is given again')
+      else log.error({ trouble }, 'the server may lose what it is given: the hub is not ready')
+    },
+  })
+  closers.push(() => durability.stop())
+  const sweeping = await startWatch({
+    everyMs: sweepsEveryMs,
+    look: sweeper.scheduled ? sweepWatch(opened) : async () => undefined,
+    onChange: (trouble) => log.warn({ trouble }, 'sweeps'),
+  })
+  closers.push(() => sweeping.stop())
+
   const closing = sharedEnd()
   const app = makeApp(log, limits, tls)
   const parts: RouteParts = {
@@ -130,6 +153,7 @@ async function open(
     keys,
     tail,
     identities,
+    sweeper,
     onPoint,
     closing: closing.signal,
   }
@@ -145,7 +169,15 @@ async function open(
   await app.register(ssePlugin, { heartbeatInterval: 15_000 })
   await addOpenApi(app)
   await app.register(async (scope) => {
-    addRoutes(scope as unknown as App, { ...parts, metrics, pulse, limits, waiting: admission.waiting })
+    addRoutes(scope as unknown as App, {
+      ...parts,
+      metrics,
+      pulse,
+      durability,
+      sweeping,
+      limits,
+      waiting: admission.waiting,
+    })
   })
   const url = await listenOn(app, listen, tls !== undefined)
   closers.push(watchCrowds(app.server))
@@ -165,6 +197,9 @@ async function open(
     },
   }
 }
+
+const durabilityEveryMs = 2000
+const sweepsEveryMs = 5000
 
 /** The package's types describe an ES module; it is a CommonJS one, whose default is the plugin itself. */
 const ssePlugin = sse.default as unknown as FastifyPluginAsync<sse.SSEPluginOptions>

@@ -17,11 +17,12 @@ import { allOf } from '../contract/pages.js'
 import type { OnPoint } from '../contract/points.js'
 import type { OperatorReply, PendingEntry } from '../contract/views.js'
 import { type OnCall, openBlockingReader, openStore, type Store } from '../record/connections.js'
-import { type Functions, functionsOf, type InitReply } from '../record/functions.js'
+import { functionsOf, type InitReply } from '../record/functions.js'
 import { type Keys, keysOf } from '../record/keys.js'
 import { loadLibrary } from '../record/library.js'
-import { type Reader, readerOf } from '../record/reader.js'
+import { readerOf } from '../record/reader.js'
 import { type AcceptParts, acceptMessage, resendMessage } from './accept.js'
+import { auditRecord } from './audit.js'
 import { actOnMany } from './bulk.js'
 import { changeSettings, readConfiguration } from './configuration.js'
 import { hostNames, listDeliveries } from './delivery-pages.js'
@@ -31,6 +32,7 @@ import { createLogTail, type LogTail } from './log-tail.js'
 import { addPrincipal, readPrincipal, readPrincipals } from './principals.js'
 import { type Repaired, repairObligations } from './repair.js'
 import { listSessions, readSession, rehomeSession } from './sessions.js'
+import { readSweeps } from './sweeps.js'
 import { readDelivery, readMessage } from './views.js'
 import { waitForMessage } from './wait.js'
 
@@ -91,13 +93,9 @@ export async function initRecord(options: {
   }
 }
 
-/** What a server needs of a hub beside its calls. */
-export interface OpenedHub {
+/** What a server and the sweeps need of a hub beside its calls. */
+export interface OpenedHub extends AcceptParts {
   readonly hub: Hub
-  readonly store: Store
-  readonly functions: Functions
-  readonly reader: Reader
-  readonly keys: Keys
   readonly tail: LogTail
 }
 
@@ -199,6 +197,11 @@ function hubOn(store: Store, keys: Keys, options: HubOptions): OpenedHub {
     resolveEffect: async (id, resolution, actor) =>
       functions.resolveEffect(id, checkedResolution(resolution), actor),
     resolveDelivery: functions.resolveDelivery,
+    sweeps: () => readSweeps(reader, keys),
+    audit: async () => {
+      const { disagreements, ...rest } = await auditRecord(parts, { repair: false, signal: closing.signal })
+      return { ...rest, disagreements: [...disagreements], conservation: { ...rest.conservation } }
+    },
     configuration: () => readConfiguration(reader, keys),
     configure: (changes, actor) => changeSettings(functions, changes, actor),
     principals: async () => (await readPrincipals(reader, keys)).map(({ view }) => view),
@@ -214,7 +217,7 @@ function hubOn(store: Store, keys: Keys, options: HubOptions): OpenedHub {
       await store.close()
     },
   }
-  return { hub, store, functions, reader, keys, tail }
+  return { ...parts, hub, tail }
 }
 
 /** A result of which nothing is said is null, as in a report. @throws INVALID_ARGUMENT */

@@ -28,6 +28,8 @@ export interface Vitals {
     Record<'queued' | 'claimed' | 'delivered' | 'held' | 'unknown' | 'obligations', ListVitals>
   >
   readonly nodes: NodeVitals
+  /** Hosts that have work and no live node, as the sweep `stale` saw it last. */
+  readonly strandedHosts: number
 }
 
 interface NodeVitals {
@@ -65,6 +67,7 @@ export async function readVitals(reader: Reader, keys: Keys): Promise<Vitals> {
       obligations: await sortedSetVitals(reader, keys.obligations, nowMs),
     },
     nodes: await readNodes(reader, keys, nowMs),
+    strandedHosts: Number(await reader.one(['ZCARD', keys.stranded])),
   }
 }
 

@@ -30,6 +30,7 @@ import {
   textOf,
 } from './replies.js'
 import { type SessionFunctions, sessionFunctionsOf } from './session-functions.js'
+import { type SweepFunctions, sweepFunctionsOf } from './sweep-functions.js'
 
 /** A delivery as accept and fan-out answer it. */
 export interface MadeDelivery {
@@ -69,7 +70,7 @@ export interface InitReply {
  * `lua/functions/<verb>.lua`. All of them throw HoldfastError with the codes named there, and
  * STORE_UNAVAILABLE or DEADLINE_EXCEEDED as {@link Store} does; every one is safe to repeat.
  */
-export interface Functions extends EffectFunctions, SessionFunctions {
+export interface Functions extends EffectFunctions, SessionFunctions, SweepFunctions {
   init(storeId: string, afterLoss: boolean): Promise<InitReply>
   accept(message: PreparedMessage, options?: CallOptions): Promise<FanOutReply>
   fanOut(messageId: string, chunk: number, options?: CallOptions): Promise<FanOutReply>
@@ -168,6 +169,7 @@ export function functionsOf(store: Store, tag: string): Functions {
   return {
     ...effectFunctionsOf(call),
     ...sessionFunctionsOf(call),
+    ...sweepFunctionsOf(call),
     init: async (storeId, afterLoss) => {
       const reply = await call('init', [storeId, afterLoss ? 1 : 0])
       return {

@@ -18,6 +18,10 @@ export interface Keys {
   readonly counts: string
   readonly log: string
   readonly liveness: string
+  /** Hosts that have work and no live node, by since when. */
+  readonly stranded: string
+  /** Deliveries with a deadline, by when it passes. */
+  readonly deadlines: string
   /** Sessions by when they were first opened. */
   readonly sessions: string
   /** Effects by when they were first claimed; those that are executing, by since when. */
@@ -53,6 +57,8 @@ export interface Keys {
   principal(name: string): string
   effect(id: string): string
   settledEffects(day: number): string
+  /** How the last run of a sweep went. */
+  sweep(name: string): string
   children(session: string): string
   /** Unfinished deliveries of a session, in the order in which they were made. */
   sessionDeliveries(session: string): string
@@ -98,6 +104,8 @@ export function keysOf(hub: string): Keys {
     counts: `${tag}:counts`,
     log: `${tag}:log`,
     liveness: `${tag}:liveness`,
+    stranded: `${tag}:stranded`,
+    deadlines: `${tag}:deadlines`,
     sessions: `${tag}:sessions`,
     effects: `${tag}:effects`,
     executing: `${tag}:executing`,
@@ -124,6 +132,7 @@ export function keysOf(hub: string): Keys {
     delivery: (id) => `${tag}:delivery:${id}`,
     effect: (id) => `${tag}:effect:${escapePart(id)}`,
     settledEffects: (day) => `${tag}:settled_effects:${day}`,
+    sweep: (name) => `${tag}:sweep:${name}`,
     children: (session) => `${tag}:children:${escapePart(session)}`,
     sessionDeliveries: (session) => `${tag}:session_deliveries:${escapePart(session)}`,
     sessionAttempts: (session) => `${tag}:session_attempts:${escapePart(session)}`,

@@ -47,8 +47,7 @@ export function assembleLibrary(options: LibraryOptions = {}): Library {
     `#!lua name=${libraryName}`,
     `local LIBRARY_VERSION = ${libraryVersion}`,
     'local hf = {}',
-    ...sourcesIn(join(luaDir, 'lib')),
-    ...sourcesIn(join(luaDir, 'functions')),
+    ...[...sourcesIn(join(luaDir, 'lib')), ...sourcesIn(join(luaDir, 'functions'))].map(enclosed),
     versionFunction,
     '',
   ].join('\n')
@@ -60,6 +59,11 @@ const versionFunction = `redis.register_function{
   callback = function() return LIBRARY_VERSION end,
   flags = { 'no-writes', 'allow-stale' },
 }`
+
+/** Each file's locals are its own: a Lua chunk has room for 200. */
+function enclosed(source: string): string {
+  return `do\n${source}\nend`
+}
 
 function sourcesIn(folder: string): string[] {
   const names = readdirSync(folder).filter((name) => name.endsWith('.lua'))

@@ -10,6 +10,7 @@ import type { MessageView, PrincipalView } from '../../src/contract/views.js'
 import { startServer } from '../../src/http/server.js'
 import { type Hub, initRecord, openHub } from '../../src/hub/open-hub.js'
 import { freePort } from '../../src/record/embedded.js'
+import { sweepsOnDemand } from '../../src/sweeps/on-demand.js'
 import { certificate } from '../support/certificate.js'
 import { startTestServer, type TestServer } from '../support/server.js'
 import { until } from '../support/until.js'
@@ -297,6 +298,7 @@ describe('through --url', () => {
       listen: { host: '127.0.0.1', port: 0 },
       tls: { certificate: certificate.cert, key: certificate.key },
       log: pino({ level: 'silent' }),
+      sweeps: sweepsOnDemand,
     })
     try {
       const trusting = ['host', 'ls', '--url', secure.url, '--ca', files.cert]

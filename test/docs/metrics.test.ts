@@ -32,6 +32,7 @@ beforeAll(async () => {
     headers: { 'idempotency-key': 'key-1' },
     body: { conversation: 'c1', sender: 'tests', to: [{ host: 'a' }], payload: 1 },
   })
+  await call(hub.url, { method: 'POST', path: '/v1/sweeps/claims/run' })
   const { status, text } = await call(hub.url, { path: '/metrics' })
   expect(status, text).toBe(200)
   shown = metricsIn(text)

@@ -146,6 +146,7 @@ const samples: Readonly<Record<string, readonly object[]>> = {
   rehomeSession: [{ host: 'a', reason: 'r' }],
   resolveAttempt: [{ as: 'result', evidence: 'e', force: false, result: 1 }],
   resolveDelivery: [{ as: 'queued', evidence: 'e' }],
+  runSweep: [{}],
   report: [
     reported({ kind: 'result', result: 1 }),
     reported({ kind: 'outcome_unknown', errorCode: 'e' }, { ...report, ended: false }),
@@ -555,7 +556,7 @@ async function send(id: string, { body, headers, params = {} }: Sent): Promise<A
     node: 'n1',
     kind: 'pause',
     scope: 'conversation:c',
-    name: 'nobody',
+    name: id === 'runSweep' ? 'claims' : 'nobody',
     ...params,
   }
   const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encoded(own[name] ?? ''))

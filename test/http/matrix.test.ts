@@ -458,6 +458,13 @@ const table: Readonly<Record<string, Row>> = {
     },
   },
 
+  'GET /v1/sweeps': read('/v1/sweeps', may.readers, { sweeps: expect.any(Array) }),
+  'POST /v1/sweeps/{name}/run': {
+    may: may.operators,
+    prepare: () => ({ path: '/v1/sweeps/claims/run', shows: { runs: [{ name: 'claims', left: 0 }] } }),
+  },
+  'GET /v1/audit': read('/v1/audit', may.readers, { disagreements: [] }),
+
   'GET /v1/events': { may: may.readers, streams: true, prepare: () => ({ path: '/v1/events' }) },
   'GET /livez': read('/livez', may.everyone),
   'GET /readyz': read('/readyz', may.everyone, { ready: true }),

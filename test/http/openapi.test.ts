@@ -78,6 +78,9 @@ const operationIds = {
   rehomeSession: 'POST /v1/sessions/{id}/rehome',
   resolveAttempt: 'POST /v1/attempts/{id}/resolve',
   resolveDelivery: 'POST /v1/deliveries/{id}/resolve',
+  listSweeps: 'GET /v1/sweeps',
+  runSweep: 'POST /v1/sweeps/{name}/run',
+  getAudit: 'GET /v1/audit',
   streamEvents: 'GET /v1/events',
   getLiveness: 'GET /livez',
   getReadiness: 'GET /readyz',
@@ -324,7 +327,8 @@ describe('single operations', () => {
 
   test('a body that may be left out is not required', () => {
     const optional = operations().filter(([, { requestBody }]) => requestBody?.required === false)
-    expect(optional.map(([, { operationId }]) => operationId).sort()).toEqual(['drainHost', 'resendMessage'])
+    const ids = optional.map(([, { operationId }]) => operationId).sort()
+    expect(ids).toEqual(['drainHost', 'resendMessage', 'runSweep'])
   })
 
   test('numbers of a query are numbers', () => {

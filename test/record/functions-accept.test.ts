@@ -137,6 +137,28 @@ describe('without a record', () => {
       on.functions.resolveAttempt(`${item.id}/1`, { as: 'result', evidence: 'x' }, 'a'),
     resolve_delivery: (on) => on.functions.resolveDelivery(item.id, { as: 'failed', evidence: 'x' }, 'a'),
     prune: (on) => on.functions.prune(10),
+    ...Object.fromEntries(
+      (['claims', 'nodes', 'parked', 'reports', 'stale'] as const).map((name) => [
+        `sweep_${name}`,
+        (on: OpenRecord) => on.functions.sweepHost(name, 'a', ''),
+      ]),
+    ),
+    ...Object.fromEntries(
+      (['deadlines', 'effects', 'held', 'rehome'] as const).map((name) => [
+        `sweep_${name}`,
+        (on: OpenRecord) => on.functions.sweepHub(name, ''),
+      ]),
+    ),
+    reconcile: (on) => on.functions.reconcile([item.id], { repair: true, lanes: true }),
+    reconcile_messages: (on) =>
+      on.functions.reconcileMessages(['1764430000000-000000'], { repair: true, relist: true }),
+    reconcile_lists: (on) => on.functions.reconcileLists('types', { repair: true }),
+    tally: (on) => on.functions.tally(),
+    recount: (on) => on.functions.recount('0-0', { queued: 1 }),
+    note_sweep: (on) => {
+      const did = { found: 0, repaired: 0, left: 0, notes: [] }
+      return on.functions.noteSweep('claims', { ...did, durationMs: 1, cursor: '', by: 'tests' })
+    },
   }
 
   it('covers every function but init', async () => {

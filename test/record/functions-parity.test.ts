@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { errorCatalogue, isErrorCode } from '../../src/contract/errors.js'
+import type { HostSweep, HubSweep } from '../../src/record/sweep-functions.js'
 import { type OpenRecord, openRecord } from '../support/record.js'
 import { startTestServer, type TestServer } from '../support/server.js'
 
@@ -76,11 +77,30 @@ it('accept and fan_out name the errors that their library part refuses with', ()
   expect(errorsOf('fan_out')).toContain('NO_ROUTE')
 })
 
+/** Methods that stand for several functions of one shape, told apart by their first argument: `sweep_<name>`. */
+const shared: Readonly<Record<string, readonly string[]>> = {
+  sweepHost: ['claims', 'nodes', 'parked', 'reports', 'stale'] satisfies HostSweep[],
+  sweepHub: ['deadlines', 'effects', 'held', 'rehome'] satisfies HubSweep[],
+}
+
 it('the typed callers have a method for every function, and no other', () => {
-  const methods = Object.keys(record.functions).map((name) =>
-    name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
-  )
-  expect(methods.toSorted()).toEqual(verbs.map(({ path }) => verbOf(path)).toSorted())
+  const called = Object.keys(record.functions).flatMap((name) => {
+    const names = shared[name]
+    if (names !== undefined) return names.map((each) => `sweep_${each}`)
+    return [name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)]
+  })
+  expect(called.toSorted()).toEqual(verbs.map(({ path }) => verbOf(path)).toSorted())
+})
+
+it('a shared method calls the function that it is told', async () => {
+  for (const name of shared['sweepHost'] ?? []) {
+    const slice = await record.functions.sweepHost(name as HostSweep, 'nobody-there', '')
+    expect(slice, name).toEqual({ found: 0, repaired: 0, left: 0, cursor: '', notes: [] })
+  }
+  for (const name of shared['sweepHub'] ?? []) {
+    const slice = await record.functions.sweepHub(name as HubSweep, '')
+    expect(slice, name).toEqual({ found: 0, repaired: 0, left: 0, cursor: '', notes: [] })
+  }
 })
 
 it('every code raised in Lua is in the catalogue', () => {
@@ -124,10 +144,13 @@ describe('registration flags', () => {
 
   it('are chosen for every function', async () => {
     const found = await flags()
-    for (const reader of ['hf_why', 'hf_version']) expect(found[reader], reader).toContain('no-writes')
+    for (const reader of ['hf_why', 'hf_version', 'hf_tally'])
+      expect(found[reader], reader).toContain('no-writes')
     for (const maker of ['hf_init', 'hf_accept', 'hf_fan_out']) expect(found[maker], maker).toEqual([])
     const draining = ['join', 'heartbeat', 'leave', 'claim', 'mirror', 'ack', 'refuse', 'begin', 'report']
-    for (const verb of [...draining, 'pause', 'block', 'lift']) {
+    const sweeping = Object.values(shared).flatMap((names) => names.map((name) => `sweep_${name}`))
+    const mending = ['reconcile', 'reconcile_lists', 'reconcile_messages', 'recount', 'note_sweep']
+    for (const verb of [...draining, ...sweeping, ...mending, 'pause', 'block', 'lift']) {
       expect(found[`hf_${verb}`], verb).toEqual(['allow-oom'])
     }
     expect(Object.keys(found).length).toBe(verbs.length + 1)

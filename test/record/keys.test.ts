@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { isHoldfastError } from '../../src/contract/errors.js'
+import { sweepNames } from '../../src/contract/sweeps.js'
 import { type Keys, keysOf, laneName } from '../../src/record/keys.js'
 import { keysUnder, type OpenRecord, openRecord } from '../support/record.js'
 import { startTestServer, type TestServer } from '../support/server.js'
@@ -124,6 +125,33 @@ it('of effects are those that the functions really make', async () => {
   const days = [keys.settledEffects(day()), keys.settledEffects(day() - 1)]
   expect(found.filter((key) => days.includes(key))).toHaveLength(1)
   expect(found.filter((key) => !days.includes(key))).toEqual([...wanted].sort())
+  await own.close()
+})
+
+it('of sweeps are those that the functions really make', async () => {
+  const { keys, functions, ...own } = await openRecord(server)
+  const { id } = await own.accept({
+    key: 'k',
+    to: [{ host: 'lonely' }],
+    conversation: 'c',
+    deliverBy: Date.now() + 60_000,
+  })
+  const wanted = new Set([keys.identity, keys.log, keys.counts, keys.hosts, keys.host('lonely')])
+  for (const key of [keys.message(id), keys.payload(id), keys.delivery(`${id}.1`)]) wanted.add(key)
+  for (const key of [keys.idempotency('k'), keys.stream('lonely'), keys.deadlines]) wanted.add(key)
+  expect(await keysUnder(own.store, keys.tag)).toEqual([...wanted].sort())
+
+  expect(await functions.sweepHost('stale', 'lonely', '')).toMatchObject({ found: 1, left: 1 })
+  wanted.add(keys.stranded)
+  const did = { found: 1, repaired: 0, left: 1, notes: ['lonely'] }
+  for (const name of sweepNames) {
+    await functions.noteSweep(name, { ...did, durationMs: 1, cursor: '', by: 'tests' })
+    wanted.add(keys.sweep(name))
+  }
+  const found = await keysUnder(own.store, keys.tag)
+  // Whether anybody may be judged was asked for.
+  expect(found.filter((key) => key !== keys.liveness)).toEqual([...wanted].sort())
+  await own.checkInvariants()
   await own.close()
 })
 

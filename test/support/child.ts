@@ -135,6 +135,11 @@ export function startEffectsProcess(options: EffectsProcessOptions): Child {
   return start('effects-process.mjs', options)
 }
 
+/** Scheduled sweeps over a hub. */
+export function startSweeperProcess(options: { redis: string; hub: string; lockMs: number }): Child {
+  return start('sweeper-process.mjs', options)
+}
+
 function start(script: string, options: object): Child {
   const path = fileURLToPath(new URL(script, import.meta.url))
   const child = spawn(process.execPath, [path, JSON.stringify(options)], { stdio: 'pipe' })

@@ -5,6 +5,9 @@ import { writeSync } from 'node:fs'
 import { pino } from 'pino'
 
 const { startServer } = await import(new URL('../../dist/http/server.js', import.meta.url).href)
+const { sweepsOnDemand: sweeps } = await import(
+  new URL('../../dist/sweeps/on-demand.js', import.meta.url).href
+)
 
 /** @type {{ redis: string, hub: string, at: import('./child.ts').SignalAt }} */
 const { redis, hub, at } = JSON.parse(process.argv[2] ?? '{}')
@@ -20,5 +23,13 @@ function onPoint(/** @type {string} */ point) {
 const log = pino({ level: 'error', base: null }, pino.destination({ dest: 2, sync: true }))
 // It is to die, not to refuse: that several of these start at once is no overload.
 const limits = { lagMs: 0 }
-const server = await startServer({ redis, hub, log, onPoint, limits, listen: { host: '127.0.0.1', port: 0 } })
+const server = await startServer({
+  redis,
+  hub,
+  sweeps,
+  log,
+  onPoint,
+  limits,
+  listen: { host: '127.0.0.1', port: 0 },
+})
 writeSync(1, `${JSON.stringify({ url: server.url })}\n`)

@@ -1,5 +1,6 @@
 import { pino } from 'pino'
 import { type HubServer, type ServerOptions, startServer } from '../../src/http/server.js'
+import { sweepsOnDemand } from '../../src/sweeps/on-demand.js'
 import type { OpenRecord } from './record.js'
 
 /** A hub over HTTP in this process. */
@@ -18,6 +19,7 @@ export async function startHubServer(
     redis: record.store.url,
     hub: record.name,
     listen: { host: '127.0.0.1', port: 0 },
+    sweeps: sweepsOnDemand,
     log: pino({ level: 'trace' }, { write: (line) => void lines.push(line) }),
     ...overrides,
     // The test and its server share an event loop, on a machine that is busy.

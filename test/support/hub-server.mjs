@@ -5,6 +5,9 @@ import { createInterface } from 'node:readline'
 import { pino } from 'pino'
 
 const { startServer } = await import(new URL('../../dist/http/server.js', import.meta.url).href)
+const { sweepsOnDemand: sweeps } = await import(
+  new URL('../../dist/sweeps/on-demand.js', import.meta.url).href
+)
 
 /** @type {import('./hub-server.ts').HubServerOptions} */
 const { redis, hub, limits } = JSON.parse(process.argv[2] ?? '{}')
@@ -14,7 +17,7 @@ process.on('unhandledRejection', (error) => log.error({ err: error }, 'unhandled
 process.on('uncaughtExceptionMonitor', (error) => log.fatal({ err: error }, 'uncaught exception'))
 process.on('warning', (warning) => log.error({ err: warning }, 'warning'))
 
-const server = await startServer({ redis, hub, limits, log, listen: { host: '127.0.0.1', port: 0 } })
+const server = await startServer({ redis, hub, sweeps, limits, log, listen: { host: '127.0.0.1', port: 0 } })
 process.stdout.write(`${JSON.stringify({ url: server.url })}\n`)
 
 const lines = createInterface({ input: process.stdin })

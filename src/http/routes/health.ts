@@ -1,20 +1,27 @@
 import { z } from 'zod'
 import { readyReply } from '../../contract/wire.js'
+import { readSweeps } from '../../hub/sweeps.js'
 import { readVitals } from '../../hub/vitals.js'
 import { access } from '../access.js'
 import type { Metrics } from '../metrics.js'
 import type { Pulse } from '../pulse.js'
+import type { Watch } from '../watch.js'
 import { type App, type RouteParts, replies } from './parts.js'
 
 export interface HealthParts extends RouteParts {
   readonly metrics: Metrics
   readonly pulse: Pulse
+  readonly durability: Watch
+  readonly sweeping: Watch
   /** Requests that wait now. */
   waiting(): number
 }
 
 const pulseStaleMs = 5000
 const tailStaleMs = 10_000
+/** Five looks each. */
+const durabilityStaleMs = 10_000
+const sweepsStaleMs = 25_000
 /** The record is read for the page this often at most. */
 const readingEveryMs = 2000
 
@@ -59,16 +66,29 @@ function textAnswer(description: string) {
   return { description, content: { 'text/plain': { schema: z.string() } } }
 }
 
-function readiness({ pulse, tail, closing }: HealthParts): z.input<typeof readyReply> {
+function readiness({ pulse, tail, durability, sweeping, closing }: HealthParts): z.input<typeof readyReply> {
   const recordAge = Math.round(pulse.ageMs())
   const tailAge = tail.ageMs()
   const why = pulse.trouble()
   const checks = {
     record: { ok: recordAge < pulseStaleMs && why === undefined, ageMs: recordAge, ...(why && { why }) },
     log_tail: { ok: tailAge < tailStaleMs, ...(Number.isFinite(tailAge) && { ageMs: Math.round(tailAge) }) },
+    durability: watched(durability, durabilityStaleMs),
+    sweeps: watched(sweeping, sweepsStaleMs),
     serving: closing.aborted ? { ok: false, why: 'the hub is shutting down' } : { ok: true },
   }
   return { ready: Object.values(checks).every(({ ok }) => ok), checks }
+}
+
+function watched(watch: Watch, staleMs: number): { ok: boolean; ageMs?: number; why?: string } {
+  const ageMs = watch.ageMs()
+  const isStale = ageMs >= staleMs
+  const why = watch.trouble() ?? (isStale ? 'it could not be looked at' : undefined)
+  return {
+    ok: why === undefined,
+    ...(Number.isFinite(ageMs) && { ageMs: Math.round(ageMs) }),
+    ...(why && { why }),
+  }
 }
 
 function addMetrics(app: App, parts: HealthParts): void {
@@ -78,7 +98,7 @@ function addMetrics(app: App, parts: HealthParts): void {
 
   async function read(): Promise<void> {
     try {
-      metrics.take(await readVitals(reader, keys))
+      metrics.take(await readVitals(reader, keys), await readSweeps(reader, keys))
       readAt = performance.now()
     } catch {
       metrics.readingFailed()

@@ -16,6 +16,7 @@ import type { App } from './parts.js'
 import { addReportRoute } from './reports.js'
 import { addResolutionRoutes } from './resolutions.js'
 import { addSessionRoutes } from './sessions.js'
+import { addSweepRoutes } from './sweeps.js'
 
 export interface AllParts extends HealthParts {
   readonly limits: Limits
@@ -40,6 +41,7 @@ export function addRoutes(app: App, parts: AllParts): void {
   addEffectRoutes(app, parts)
   addSessionRoutes(app, parts)
   addResolutionRoutes(app, parts)
+  addSweepRoutes(app, parts)
   addEventRoute(app, parts)
   addHealthRoutes(app, parts)
   app.get(

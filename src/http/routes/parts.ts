@@ -15,6 +15,7 @@ import type { Functions } from '../../record/functions.js'
 import type { Keys } from '../../record/keys.js'
 import type { Reader } from '../../record/reader.js'
 import type { Identities } from '../identities.js'
+import type { Sweeper } from '../sweeper.js'
 
 /** The server as routes see it: checked and typed by the schemas of `contract/wire.ts`. */
 export type App = FastifyInstance<
@@ -35,6 +36,7 @@ export interface RouteParts {
   readonly keys: Keys
   readonly tail: LogTail
   readonly identities: Identities
+  readonly sweeper: Sweeper
   /** Aborted when the server shuts down. */
   readonly closing: AbortSignal
   readonly onPoint: OnPoint | undefined

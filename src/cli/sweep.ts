@@ -1,0 +1,129 @@
+import type { Command } from 'commander'
+import { z } from 'zod'
+import { openClient } from '../client/open-client.js'
+import { type SweepName, sweepNames } from '../contract/sweeps.js'
+import type { AuditView, SweepRunView, SweepView } from '../contract/views.js'
+import { openHubParts } from '../hub/open-hub.js'
+import type { Settings } from './config.js'
+import { addressOf, withHub, withRecord } from './context.js'
+import { exitCodes } from './failure.js'
+import { action } from './flags.js'
+import { answer, fields, print, printTable, say } from './output.js'
+import { shortDuration } from './times.js'
+
+const runSchema = z.object({
+  name: z.enum(['all', ...sweepNames], { error: `must be all, ${sweepNames.join(', ')}` }),
+})
+const head = ['sweep', 'every', 'last success', 'took', 'found', 'repaired', 'left', 'state']
+
+/** `holdfast sweep ls|run` and `holdfast audit`. */
+export function addSweep(program: Command): void {
+  const sweep = program.command('sweep').description('what puts a hub right without being asked')
+  sweep
+    .command('ls')
+    .description('every sweep and how its last run went; 4 when one is late or failed')
+    .action(
+      action(z.object({}), async (_, { settings, json }) => {
+        const sweeps = await withHub(settings, (hub) => hub.sweeps())
+        answer(json, { sweeps }, () => printSweeps(sweeps))
+        return sweeps.some(({ late, error }) => late || error !== undefined)
+          ? exitCodes.unhealthy
+          : exitCodes.ok
+      }),
+    )
+  sweep
+    .command('run')
+    .description('run one now, or all of them; harmless beside the scheduled ones')
+    .argument('<name>', `all, or one of ${sweepNames.join(', ')}`)
+    .action(
+      action(runSchema, async ({ name }, { settings, json }) => {
+        const runs = await runSweeps(settings, name)
+        answer(json, { runs }, () => printRuns(runs))
+        return runs.some(({ error }) => error !== undefined) ? exitCodes.failed : exitCodes.ok
+      }),
+    )
+  program
+    .command('audit')
+    .description(
+      'compare every row with every index and every count, changing nothing; 1 on any disagreement',
+    )
+    .action(
+      action(z.object({}), async (_, { settings, json }) => {
+        const audit = await withHub(settings, (hub) => hub.audit())
+        answer(json, audit, () => printAudit(audit))
+        return audit.disagreements.length > 0 ? exitCodes.failed : exitCodes.ok
+      }),
+    )
+}
+
+/** Through the hub that is named, or here on the record. */
+async function runSweeps(settings: Settings, name: SweepName | 'all'): Promise<SweepRunView[]> {
+  if (settings.http !== undefined) {
+    const client = openClient({ ...addressOf(settings.http), actor: settings.actor })
+    return await client.runSweep(name).finally(client.close)
+  }
+  const { sweepsOnDemand } = await import('../sweeps/on-demand.js')
+  return await withRecord(settings, async ({ redis }) => {
+    const parts = await openHubParts({ redis, hub: settings.hub })
+    try {
+      const sweeper = await sweepsOnDemand(parts)
+      const runs = []
+      for (const each of name === 'all' ? sweepNames : [name]) runs.push(await sweeper.run(each))
+      return runs
+    } finally {
+      await parts.hub.close()
+    }
+  })
+}
+
+function printSweeps(sweeps: readonly SweepView[]): void {
+  const rows = sweeps.map((each) => {
+    const { name, everyMs, ageMs, durationMs, found, repaired, left } = each
+    const every = everyMs === 0 ? 'off' : shortDuration(everyMs)
+    const age = ageMs === undefined ? 'never' : `${shortDuration(ageMs)} ago`
+    const took = durationMs === undefined ? undefined : shortDuration(durationMs)
+    return [name, every, age, took, found, repaired, left, stateOf(each)]
+  })
+  printTable('sweeps', head, rows)
+  for (const { name, notes, left } of sweeps) {
+    if ((left ?? 0) > 0) for (const note of notes) say(`${name}: ${note}`)
+  }
+}
+
+function stateOf({ error, late, unfinished }: SweepView): string {
+  if (error !== undefined) return `failed: ${error}`
+  if (late) return 'late'
+  return unfinished ? 'goes on' : 'ok'
+}
+
+function printRuns(runs: readonly SweepRunView[]): void {
+  printTable(
+    'sweeps',
+    ['sweep', 'took', 'found', 'repaired', 'left', 'error'],
+    runs.map(({ name, durationMs, found, repaired, left, error }) => [
+      name,
+      shortDuration(Math.round(durationMs)),
+      found,
+      repaired,
+      left,
+      error,
+    ]),
+  )
+  for (const { name, notes } of runs) for (const note of notes) say(`${name}: ${note}`)
+}
+
+function printAudit({ conservation, deliveries, messages, disagreements, more }: AuditView): void {
+  const { recipients, byState, owed, pruned } = conservation
+  print(
+    fields([
+      ['recipients accepted', recipients],
+      ...Object.entries(byState).map(([state, count]): [string, number] => [state, count]),
+      ['owed by fan-out', owed],
+      ['pruned', pruned],
+      ['looked at', `${messages} messages, ${deliveries} deliveries`],
+      ['disagreements', disagreements.length],
+    ]),
+  )
+  for (const { about, what, look } of disagreements) print(`${about}: ${what}\n  look: ${look}`)
+  if (more) say('there are more than are told')
+}

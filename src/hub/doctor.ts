@@ -1,0 +1,89 @@
+import { checkDurability } from '../record/durability.js'
+import { type LibraryState, libraryVersion, verifyLibrary } from '../record/library.js'
+import type { AcceptParts } from './accept.js'
+import { readConfiguration } from './configuration.js'
+import { readSweeps } from './sweeps.js'
+import { disagreementsOf } from './tally.js'
+
+/** One check of the whole: what is, whether that is right, and what to do about it. */
+export interface Finding {
+  readonly name: string
+  readonly value: string
+  /** `attention`: it works, but somebody waits for an operator. */
+  readonly verdict: 'ok' | 'accepted' | 'attention' | 'bad'
+  readonly fix?: string | undefined
+}
+
+/** What an examination works with. A hub that is opened loads the library, and would hide that it was gone. */
+export type ExaminedParts = Pick<AcceptParts, 'store' | 'functions' | 'reader' | 'keys'>
+
+/**
+ * Looks at server, record, library, settings, sweeps and lists. Changes nothing.
+ * @throws STORE_UNKNOWN, STORE_UNAVAILABLE, DEADLINE_EXCEEDED
+ */
+export async function examine({ store, functions, reader, keys }: ExaminedParts): Promise<Finding[]> {
+  const settings = await readConfiguration(reader, keys)
+  const value = (name: string) => settings.find((each) => each.name === name)?.value
+  const durability = await checkDurability(store, {
+    everysec: value('accept_everysec') === 1,
+    unseenConfig: value('accept_unseen_config') === 1,
+  })
+  const identity = await reader.hash(keys.identity)
+  const library = await verifyLibrary(store)
+  const sweeps = await readSweeps(reader, keys)
+  const sizes = (await reader.all([
+    ['ZCARD', keys.held],
+    ['ZCARD', keys.unknown],
+    ['ZCARD', keys.stranded],
+    ['ZCARD', keys.obligations],
+  ])) as number[]
+  const [held = 0, unknown = 0, stranded = 0, obligations = 0] = sizes
+  // A call of a function that is gone would load the library.
+  const totals = library.kind === 'loaded' ? disagreementsOf(await functions.tally()) : []
+  return [
+    ...durability,
+    {
+      name: 'record',
+      value: `store ${identity.get('store_id') ?? '?'}, generation ${identity.get('generation') ?? '?'}`,
+      verdict: 'ok',
+    },
+    libraryFinding(library),
+    ...settings
+      .filter(({ bad }) => bad)
+      .map(({ name, set = '' }): Finding => {
+        const fix = `holdfast config set ${name} … (until then the default is used), or redis-cli HDEL '${keys.config}' '${name}'`
+        return { name: `setting ${name}`, value: set, verdict: 'bad', fix }
+      }),
+    ...sweeps
+      .filter(({ late, error }) => late || error !== undefined)
+      .map(({ name, error, ageMs }): Finding => {
+        const since =
+          ageMs === undefined ? 'never succeeded' : `last succeeded ${Math.round(ageMs / 1000)} s ago`
+        const fix = `run a hub (holdfast serve), or: holdfast sweep run ${name}`
+        return { name: `sweep ${name}`, value: error ?? since, verdict: 'bad', fix }
+      }),
+    ...totals.map(
+      ({ about, what }): Finding => ({ name: about, value: what, verdict: 'bad', fix: 'holdfast audit' }),
+    ),
+    waiting('held', held, 'holdfast held ls'),
+    waiting('unknown', unknown, 'holdfast unknown ls'),
+    waiting('stranded hosts', stranded, 'holdfast host ls'),
+    waiting('obligations', obligations, 'holdfast sweep run fan-out'),
+  ]
+}
+
+function libraryFinding(library: LibraryState): Finding {
+  const name = 'library'
+  if (library.kind === 'loaded') return { name, value: `version ${library.version}`, verdict: 'ok' }
+  if (library.kind === 'differs' && library.version > libraryVersion) {
+    const fix = `use a holdfast of that library: this one has version ${libraryVersion}`
+    return { name, value: `version ${library.version}, newer`, verdict: 'bad', fix }
+  }
+  return { name, value: library.kind, verdict: 'bad', fix: 'holdfast functions load' }
+}
+
+function waiting(name: string, count: number, fix: string): Finding {
+  return count === 0
+    ? { name, value: '0', verdict: 'ok' }
+    : { name, value: String(count), verdict: 'attention', fix }
+}

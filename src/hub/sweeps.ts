@@ -1,0 +1,66 @@
+import { type SweepName, sweepNames, sweepSetting, sweeps } from '../contract/sweeps.js'
+import type { SweepView } from '../contract/views.js'
+import type { Keys } from '../record/keys.js'
+import type { Reader } from '../record/reader.js'
+import { present } from '../record/replies.js'
+import { readConfiguration } from './configuration.js'
+
+const lateAfterIntervals = 3
+
+/** Every sweep with how its last run went. */
+export async function readSweeps(reader: Reader, keys: Keys): Promise<SweepView[]> {
+  const intervals = await readIntervals(reader, keys)
+  const rows = await reader.hashes(sweepNames.map((name) => keys.sweep(name)))
+  const [seconds, micros] = await reader.strings(['TIME'])
+  const nowMs = Number(seconds) * 1000 + Math.floor(Number(micros) / 1000)
+  return sweepNames.map((name, at) => sweepView(name, intervals[name], rows[at] ?? new Map(), nowMs))
+}
+
+/** How often each sweep runs. Milliseconds; 0: not by itself. */
+export async function readIntervals(reader: Reader, keys: Keys): Promise<Record<SweepName, number>> {
+  const configured = new Map((await readConfiguration(reader, keys)).map(({ name, value }) => [name, value]))
+  return Object.fromEntries(
+    sweepNames.map((name) => [name, configured.get(sweepSetting(name)) ?? sweeps[name].everyMs]),
+  ) as Record<SweepName, number>
+}
+
+function sweepView(
+  name: SweepName,
+  everyMs: number,
+  row: ReadonlyMap<string, string>,
+  nowMs: number,
+): SweepView {
+  const number = (field: string) => (row.has(field) ? Number(row.get(field)) : undefined)
+  const succeededAt = number('last_succeeded_at')
+  const ageMs = succeededAt === undefined ? undefined : Math.max(0, nowMs - succeededAt)
+  return {
+    name,
+    meaning: sweeps[name].meaning,
+    everyMs,
+    runs: number('runs') ?? 0,
+    ...present('failures', number('failures')),
+    ...present('lastRunAt', number('last_run_at')),
+    ...present('lastSucceededAt', succeededAt),
+    ...present('ageMs', ageMs),
+    late: everyMs > 0 && (ageMs ?? Number.POSITIVE_INFINITY) > lateAfterIntervals * everyMs,
+    ...present('durationMs', number('duration_ms')),
+    ...present('found', number('found')),
+    ...present('repaired', number('repaired')),
+    ...present('left', number('left')),
+    ...present('foundTotal', number('found_total')),
+    ...present('repairedTotal', number('repaired_total')),
+    notes: notesOf(row.get('notes')),
+    unfinished: (row.get('cursor') ?? '') !== '',
+    ...present('error', row.get('error') || undefined),
+    ...present('by', row.get('by')),
+  }
+}
+
+function notesOf(text: string | undefined): string[] {
+  try {
+    const notes: unknown = JSON.parse(text ?? '[]')
+    return Array.isArray(notes) ? notes.map(String) : []
+  } catch {
+    return []
+  }
+}

@@ -1,0 +1,54 @@
+import type { OpenedHub } from '../hub/open-hub.js'
+import { disagreementsOf } from '../hub/tally.js'
+import { auditSweep } from './audit.js'
+import { sweepHosts } from './by-host.js'
+import { type Sweep, sumOf } from './sweep.js'
+
+/** An audit that damage calls for runs after a minute at the earliest, and takes a twentieth of the time at most. */
+const auditAfterMs = 60_000
+const auditShare = 20
+
+/**
+ * Pending lists against rows, both ways: ghosts, stolen reads, leftovers. And where the totals of one moment do not
+ * add up (a group, a stream, an index or an entry was taken away), an audit, which looks at every row: so that walk is
+ * made only when there is damage.
+ */
+export const claimsSweep: Sweep = {
+  name: 'claims',
+  run: async (given) => {
+    const { parts, signal } = given
+    const sum = sumOf()
+    const pending = await sweepHosts('claims', given)
+    sum.add(pending)
+    if (pending.cursor !== '' || signal.aborted) return sum.run(pending.cursor)
+    const totals = disagreementsOf(await parts.functions.tally())
+    if (totals.length > 0 && (await mayAudit(parts))) sum.add(await audit(parts, signal))
+    return sum.run('')
+  },
+}
+
+async function audit(parts: OpenedHub, signal: AbortSignal) {
+  const startedAt = performance.now()
+  const run = await auditSweep.run({ parts, cursor: '', signal })
+  await parts.functions.noteSweep('audit', {
+    ...run,
+    by: 'claims',
+    durationMs: performance.now() - startedAt,
+  })
+  return run
+}
+
+async function mayAudit({ reader, keys }: OpenedHub): Promise<boolean> {
+  const [seconds] = await reader.strings(['TIME'])
+  const [repaired, lastAt, tookMs] = await reader.strings([
+    'HMGET',
+    keys.sweep('audit'),
+    'repaired',
+    'last_run_at',
+    'duration_ms',
+  ])
+  // What the last one put right, it may have to again: damage is under way.
+  if (Number(repaired) > 0) return true
+  const ageMs = Number(seconds) * 1000 - (Number(lastAt) || 0)
+  return ageMs >= Math.max(auditAfterMs, auditShare * (Number(tookMs) || 0))
+}

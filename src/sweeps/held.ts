@@ -1,0 +1,7 @@
+import { type Sweep, sweepSlices } from './sweep.js'
+
+/** Holds that were lifted, lapsed or taken away by hand give back what they parked. */
+export const heldSweep: Sweep = {
+  name: 'held',
+  run: (parts) => sweepSlices(parts, (cursor) => parts.parts.functions.sweepHub('held', cursor)),
+}

@@ -1,0 +1,7 @@
+import { type Sweep, sweepSlices } from './sweep.js'
+
+/** Sessions of gone hosts go elsewhere, where `rehome_on_redrive` allows; the moves are obligations. */
+export const rehomeSweep: Sweep = {
+  name: 'rehome',
+  run: (parts) => sweepSlices(parts, (cursor) => parts.parts.functions.sweepHub('rehome', cursor)),
+}

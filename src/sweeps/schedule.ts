@@ -1,0 +1,152 @@
+import { hostname } from 'node:os'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Queue, Worker } from 'bullmq'
+import { isSweepName, type SweepName, sweepNames } from '../contract/sweeps.js'
+import type { OpenedHub } from '../hub/open-hub.js'
+import { readIntervals, readSweeps } from '../hub/sweeps.js'
+import { openQueueConnection } from '../record/queue-connection.js'
+import type { SweepRun } from '../record/sweep-functions.js'
+import { registry } from './registry.js'
+import { runSweep } from './run.js'
+
+/** The part of a pino logger that sweeps use. */
+export interface SweepLog {
+  info(particulars: object, message: string): void
+  warn(particulars: object, message: string): void
+}
+
+export interface ScheduleOptions {
+  readonly redis: string
+  readonly parts: OpenedHub
+  readonly log: SweepLog
+  /** Milliseconds that a process may be silent within a run before another runs it too; 30,000 when absent. */
+  readonly lockMs?: number | undefined
+}
+
+/** Sweeps at work in this process. */
+export interface Schedule {
+  readonly scheduled: true
+  /** Runs one now, in this process. */
+  run(name: SweepName): Promise<SweepRun & { name: SweepName; notes: string[] }>
+  /** Ends the run under way after its slice, and gives up the schedule's connections. */
+  stop(): Promise<void>
+}
+
+const queueName = 'sweeps'
+/** The intervals of the record are looked at this often. */
+const lookEveryMs = 5000
+const defaultLockMs = 30_000
+const retryMs = 2000
+
+/**
+ * Schedules the sweeps through BullMQ: any number of hubs share them. The schedules are made again at every start
+ * and whenever an interval changes, so that losing BullMQ's keys costs nothing; a first round runs at the start.
+ */
+export async function startSchedule({
+  redis,
+  parts,
+  log,
+  lockMs = defaultLockMs,
+}: ScheduleOptions): Promise<Schedule> {
+  const halt = new AbortController()
+  const by = `${hostname()}#${process.pid}`
+  const prefix = `${parts.keys.tag}:bull`
+  const commands = openQueueConnection(redis, 'holdfast-sweeps')
+  const blocking = openQueueConnection(redis, 'holdfast-sweep-worker')
+  const queue = new Queue(queueName, {
+    connection: commands,
+    prefix,
+    defaultJobOptions: { removeOnComplete: { count: 20 }, removeOnFail: { count: 20 }, attempts: 1 },
+  })
+  const worker = new Worker(queueName, async ({ name }) => await runNamed(name), {
+    connection: blocking,
+    prefix,
+    concurrency: 1,
+    lockDuration: lockMs,
+    stalledInterval: lockMs,
+    maxStalledCount: 3,
+    autorun: false,
+  })
+  const complain = (error: Error) => log.warn({ error: error.message }, 'the schedule of the sweeps')
+  queue.on('error', complain)
+  worker.on('error', complain)
+
+  async function run(name: SweepName): Promise<SweepRun> {
+    const swept = await runSweep(parts, name, { by, signal: halt.signal })
+    const { found, repaired, left, notes, error } = swept
+    if (error !== undefined) log.warn({ sweep: name, error }, 'a sweep failed')
+    else if (found > 0) log.info({ sweep: name, found, repaired, left, notes }, 'swept')
+    return swept
+  }
+
+  async function runNamed(name: string): Promise<void> {
+    if (isSweepName(name)) await run(name)
+  }
+
+  /** The schedule as the record's intervals say. */
+  async function upsert(before: Partial<Record<SweepName, number>>): Promise<Record<SweepName, number>> {
+    const intervals = await readIntervals(parts.reader, parts.keys)
+    for (const name of sweepNames) {
+      const every = intervals[name]
+      if (before[name] === every && (await queue.getJobScheduler(name)) !== undefined) continue
+      if (every === 0) await queue.removeJobScheduler(name)
+      else await queue.upsertJobScheduler(name, { every }, { name })
+    }
+    return intervals
+  }
+
+  async function keepScheduled(): Promise<void> {
+    let known: Partial<Record<SweepName, number>> = {}
+    while (!halt.signal.aborted) {
+      try {
+        known = await upsert(known)
+      } catch (error) {
+        log.warn({ error: String(error) }, 'the sweeps could not be scheduled; tried again')
+      }
+      await sleep(lookEveryMs, undefined, { signal: halt.signal }).catch(() => undefined)
+    }
+  }
+
+  /** Every sweep once, whatever the schedule says: what a crash of everything left is put right now. */
+  async function firstRound(): Promise<void> {
+    for (const name of Object.keys(registry) as SweepName[]) {
+      if (name === 'audit' && (await auditedLately())) continue
+      while (!halt.signal.aborted) {
+        try {
+          await run(name)
+          break
+        } catch (error) {
+          log.warn({ sweep: name, error: String(error) }, 'the first round waits for the record')
+          await sleep(retryMs, undefined, { signal: halt.signal }).catch(() => undefined)
+        }
+      }
+    }
+  }
+
+  /** An audit looks at every row: hubs that come and go need not repeat it. */
+  async function auditedLately(): Promise<boolean> {
+    const views = await readSweeps(parts.reader, parts.keys).catch(() => [])
+    const audit = views.find(({ name }) => name === 'audit')
+    return audit?.ageMs !== undefined && !audit.unfinished && audit.ageMs < audit.everyMs
+  }
+
+  const keeping = keepScheduled()
+  const working = firstRound().then(() => (halt.signal.aborted ? undefined : worker.run()))
+  working.catch((error: unknown) => log.warn({ error: String(error) }, 'the sweeps stopped'))
+
+  return {
+    scheduled: true,
+    run: async (name) => {
+      const swept = await run(name)
+      return { ...swept, name, notes: [...swept.notes] }
+    },
+    stop: async () => {
+      halt.abort(new Error('stopped'))
+      await worker.close()
+      await Promise.allSettled([keeping, working])
+      await queue.close()
+      commands.disconnect()
+      blocking.disconnect()
+    },
+  }
+}

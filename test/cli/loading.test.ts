@@ -1,0 +1,39 @@
+import { mkdirSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, expect, test } from 'vitest'
+import { makeFolder, startCli } from './run-cli.js'
+
+// A command loads what it works with, and no more: server and schedule are most of what there is.
+
+const folder = makeFolder()
+afterAll(folder.remove)
+
+const heavy = ['bullmq', 'fastify', 'prom-client']
+
+/** The packages that a command loaded, by what V8 says that it saw. */
+async function loadedBy(args: readonly string[]): Promise<Set<string>> {
+  const seen = join(folder.path, args.join('-'))
+  mkdirSync(seen)
+  const { ended } = startCli(args, { cwd: folder.path, env: { NODE_V8_COVERAGE: seen } })
+  await ended
+  const texts = readdirSync(seen).map((name) => readFileSync(join(seen, name), 'utf8'))
+  const urls = texts.flatMap((text) =>
+    (JSON.parse(text) as { result: { url: string }[] }).result.map(({ url }) => url),
+  )
+  expect(urls.some((url) => url.endsWith('dist/cli/main.js'))).toBe(true)
+  const packages = urls.map((url) => /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url)?.[1] ?? '')
+  return new Set(packages.filter(Boolean))
+}
+
+test.each([
+  [['--version']],
+  [['sweep', '--help']],
+  [['sweep', 'ls']], // there is no record: it fails, but only when all of it is loaded
+  [['sweep', 'run', 'claims']],
+  [['audit']],
+  [['doctor']],
+])('holdfast %j loads neither server nor schedule', async (args) => {
+  const loaded = await loadedBy(args)
+  expect([...loaded]).toContain('commander')
+  expect(heavy.filter((name) => loaded.has(name))).toEqual([])
+})
