@@ -60,10 +60,10 @@ export async function auditRecord(parts: AcceptParts, options: AuditOptions): Pr
   }
   const counted = noneCounted()
   let deliveries = 0
-  let parked = 0
+  const parked: string[] = []
   const onRow = (row: ReconciledDelivery) => {
     deliveries += 1
-    if (row.parked) parked += 1
+    if (row.parked) parked.push(row.id)
     countRow(counted, row)
   }
   const { rows } = await reconcileRows(parts, { ...options, onRow })
@@ -126,23 +126,32 @@ function countRow(counted: Counted, { state, settled }: ReconciledDelivery): voi
   counted[settled] += 1
 }
 
-/** Parked deliveries against what the lanes list; where lanes list fewer, they are filled again. */
+/**
+ * Parked deliveries against what the lanes list. Where lanes list fewer than there were, each is looked at in one
+ * step with its lane, for others may have gone on meanwhile; what is missing is filled in again.
+ */
 async function auditLanes(
   parts: AcceptParts,
   { repair, signal }: AuditOptions,
-  parked: number,
+  parked: readonly string[],
   tell: Tell,
 ): Promise<void> {
-  const { reader, keys } = parts
-  const prefix = `${keys.tag}:lane:`
+  const { functions, reader, keys } = parts
   let listed = 0
-  for await (const names of scanKeys(reader, prefix)) {
+  for await (const names of scanKeys(reader, `${keys.tag}:lane:`)) {
     const lengths = await reader.all(names.map((name) => ['LLEN', name])).catch(() => [])
     for (const each of lengths) listed += Number(each ?? 0)
   }
-  if (listed >= parked || signal?.aborted) return
-  const what = `${parked} parked deliveries, but the lanes list ${listed}`
+  if (listed >= parked.length || signal?.aborted) return
+  const missing: string[] = []
+  for (const piece of piecesOf(parked, idsACall)) {
+    for (const { id, problems } of await functions.reconcile(piece, { repair: false, lanes: true })) {
+      if (problems.some(({ what }) => what.startsWith('its lane '))) missing.push(id)
+    }
+  }
+  if (missing.length === 0) return
   const refilled = repair ? await refillLanes(parts, signal) : undefined
+  const what = `${missing.length} parked deliveries that their lanes do not list, ${missing[0]} among them`
   tell('lanes', { what, repaired: refilled !== undefined && refilled.lanes > 0 }, plainSet(keys.parkedHosts))
 }
 

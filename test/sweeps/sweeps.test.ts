@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { startNode, stopNodes } from '../support/nodes.js'
 import { startTestServer, type TestServer } from '../support/server.js'
 import { openSwept, type SweptRecord } from './stage.js'
 
@@ -8,7 +9,10 @@ let record: SweptRecord
 beforeAll(async () => {
   server = await startTestServer()
 })
-afterAll(() => server.stop())
+afterAll(async () => {
+  await stopNodes()
+  await server.stop()
+})
 beforeEach(async () => {
   record = await openSwept(server)
 })
@@ -172,6 +176,29 @@ describe('retention and fan-out', () => {
     expect(await record.sweep('retention')).toMatchObject({ repaired: 1 })
     expect(await record.send('EXISTS', record.keys.message(id))).toBe(0)
     expect(await audit()).toEqual([])
+  })
+})
+
+describe('an audit of a hub at work', () => {
+  it('has nothing to say: what moves meanwhile is no disagreement', async () => {
+    const { node } = await startNode({ redis: server.url, hub: record.name, host: 'a' })
+    let busy = true
+    const work = (async () => {
+      for (let at = 0; busy; at += 1) {
+        const conversation = `c${at % 3}`
+        if (at % 20 === 0) await record.functions.pause(`conversation:${conversation}`, 'wait', 'kim')
+        if (at % 20 === 10) {
+          await record.functions.lift('pause', `conversation:c${(at - 10) % 3}`, 'kim')
+        }
+        await record.accept({ conversation, to: [{ host: 'a' }, { host: 'b' }] })
+      }
+    })()
+    for (let audits = 0; audits < 6; audits += 1) expect(await audit()).toEqual([])
+    for (let sweeps = 0; sweeps < 2; sweeps += 1)
+      expect(await record.sweep('audit')).toMatchObject({ found: 0 })
+    busy = false
+    await work
+    await node.stop()
   })
 })
 
