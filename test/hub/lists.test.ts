@@ -251,5 +251,5 @@ it('hosts and counts', async () => {
     { host: 'b', joined: false, entries: 2 },
     { host: 'z', joined: false, entries: 2 },
   ])
-  expect(await record.hub.counts()).toEqual({ queued: 4 })
+  expect(await record.hub.counts()).toEqual({ queued: 4, recipients: 4 })
 })
