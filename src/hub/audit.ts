@@ -29,7 +29,7 @@ export interface AuditOptions {
 }
 
 const toldAtMost = 1000
-const idsACall = 100
+const idsACall = 50
 const states = ['queued', 'claimed', 'mirrored', 'delivered', 'held', 'failed', 'unknown'] as const
 
 /** What a walk over all rows counts. */
@@ -212,7 +212,7 @@ async function sizesOf(
   })
 }
 
-const deliveriesACall = 2000
+const deliveriesACall = 1000
 
 /** Messages by so many deliveries that one call stays short; a larger message goes alone. */
 function* batchesOf(sizes: readonly Size[]): Generator<string[]> {

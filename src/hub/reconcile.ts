@@ -15,7 +15,7 @@ export interface Reconciled extends Swept {
   readonly rows: readonly ReconciledDelivery[]
 }
 
-const idsACall = 200
+const idsACall = 50
 
 /**
  * Compares every delivery row with the indexes that should name it. A first walk looks; what it found is put right in
@@ -68,7 +68,7 @@ function byEntry(one: ReconciledDelivery, other: ReconciledDelivery): number {
   return ms - otherMs || sequence - otherSequence || (one.id < other.id ? -1 : 1)
 }
 
-const entriesASlice = 500
+const entriesASlice = 50
 
 /**
  * Fills lanes that lost their lists again, from the streams of the hosts that park anything: the rows say which lane an
