@@ -47,3 +47,27 @@ export function topCommands(info, most) {
     .sort((a, b) => b.usec - a.usec)
     .slice(0, most)
 }
+
+/**
+ * Begins `count` jobs at a fixed rate, whether earlier ones have ended or not, and waits for all of them.
+ * @param {number} count @param {number} perSecond @param {(n: number) => Promise<unknown>} job
+ */
+export async function paced(count, perSecond, job) {
+  const startedAt = performance.now()
+  /** @type {Promise<unknown>[]} */
+  const jobs = []
+  while (jobs.length < count) {
+    const due = Math.min(count, Math.ceil(((performance.now() - startedAt) * perSecond) / 1000))
+    while (jobs.length < due) jobs.push(job(jobs.length))
+    await new Promise((done) => setTimeout(done, 1))
+  }
+  await Promise.all(jobs)
+}
+
+/** @param {number[]} values */
+export function quantilesOf(values) {
+  const sorted = [...values].sort((a, b) => a - b)
+  const at = (/** @type {number} */ share) =>
+    Number((sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0).toFixed(3))
+  return { p50: at(0.5), p90: at(0.9), p99: at(0.99), max: at(1) }
+}

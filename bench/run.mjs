@@ -9,10 +9,15 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { runHandoff, showHandoff } from './handoff/item.mjs'
 import { machineFacts } from './machine.mjs'
+import { runNeighbours, showNeighbours } from './neighbours.mjs'
 
 /** @typedef {{ quick: boolean, messages: number | undefined, rounds: number | undefined, dir: string, say: (line: string) => void }} Options */
 
-const items = { handoff: { run: runHandoff, show: showHandoff } }
+/** @type {Record<string, { run: (options: Options) => Promise<any>, show: (figures: any) => string }>} */
+const items = {
+  handoff: { run: runHandoff, show: showHandoff },
+  neighbours: { run: runNeighbours, show: showNeighbours },
+}
 const results = join(dirname(fileURLToPath(import.meta.url)), 'results', 'latest.json')
 
 const { values } = parseArgs({
@@ -43,10 +48,10 @@ for (const name of /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])) {
 
 /** @type {Record<string, unknown>} */
 const report = { at: new Date().toISOString(), quick: values.quick, machine: machineFacts(values.dir) }
-for (const name of chosen) {
-  const figures = await items[name].run(options)
+for (const { name, run, show } of chosen) {
+  const figures = await run(options)
   report[name] = figures
-  if (!values.json) console.log(items[name].show(figures))
+  if (!values.json) console.log(show(figures))
 }
 mkdirSync(dirname(values.out), { recursive: true })
 const text = `${JSON.stringify(report, undefined, 2)}\n`
@@ -54,10 +59,12 @@ writeFileSync(values.out, text)
 if (values.json) process.stdout.write(text)
 else console.error(`written to ${values.out}`)
 
-/** @param {string} name @returns {keyof typeof items} */
+/** @param {string} name */
 function itemOf(name) {
-  if (name === 'handoff') return name
-  return refuse(`--only ${name}: there is ${Object.keys(items).join(', ')}`)
+  const item = items[name]
+  return item === undefined
+    ? refuse(`--only ${name}: there is ${Object.keys(items).join(', ')}`)
+    : { name, ...item }
 }
 
 /** @param {string} name @param {string | undefined} given */
