@@ -71,3 +71,15 @@ export function quantilesOf(values) {
     Number((sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0).toFixed(3))
   return { p50: at(0.5), p90: at(0.9), p99: at(0.99), max: at(1) }
 }
+
+/** @param {readonly string[]} accepted @param {ReadonlyMap<string, number>} executed how often, by id */
+export function checkExactlyOnce(accepted, executed) {
+  const never = accepted.filter((id) => !executed.has(id))
+  const twice = [...executed].filter(([, times]) => times > 1).map(([id]) => id)
+  const known = new Set(accepted)
+  const unasked = [...executed.keys()].filter((id) => !known.has(id))
+  const found = Object.entries({ never, twice, unasked }).filter(([, ids]) => ids.length > 0)
+  if (found.length === 0) return
+  const words = found.map(([what, ids]) => `${ids.length} ${what} (${ids.slice(0, 3).join(', ')})`)
+  throw new Error(`not exactly once: executed ${words.join('; ')}`)
+}

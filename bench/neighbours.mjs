@@ -7,7 +7,7 @@ import { functionsOf, keysOf, openHubParts, openStore, prepareMessage, startSche
 import { inFlight, paced, quantilesOf, spreadOf } from './figures.mjs'
 import { startServer } from './server.mjs'
 
-/** @typedef {Awaited<ReturnType<typeof runNeighbours>>} Neighbours */
+/** @typedef {Awaited<ReturnType<typeof run>>} Neighbours */
 
 const sizes = {
   full: { rounds: 5, messages: 2000, dead: 50, each: 1000 },
@@ -21,7 +21,7 @@ const staleAfterMs = 3000
 const quiet = { info: () => undefined, warn: () => undefined }
 
 /** @param {import('./run.mjs').Options} options */
-export async function runNeighbours({ quick, dir, say, ...given }) {
+async function run({ quick, dir, say, ...given }) {
   const size = quick ? sizes.quick : sizes.full
   const rounds = given.rounds ?? size.rounds
   const messages = given.messages ?? size.messages
@@ -44,20 +44,28 @@ export async function runNeighbours({ quick, dir, say, ...given }) {
       measured.map((each) => each[when][which]),
       2,
     )
+  const beside = `beside ${size.dead} dead hosts with ${size.each} deliveries each`
   return {
-    unit: 'ms, from the accept call to `execute` entered',
+    title: item.title,
+    unit: 'ms, from the accept call to `execute` entered: the median message of a round, and p99 beside it',
     rounds,
     messages,
     perSecond,
     dead: size.dead,
     deliveriesEach: size.each,
     claimedEach: claimed,
-    alone: { p50: of('alone', 'p50'), p99: of('alone', 'p99') },
-    beside: { p50: of('beside', 'p50'), p99: of('beside', 'p99') },
+    systems: {
+      alone: { label: 'alone on its hub', ...of('alone', 'p50'), p99: of('alone', 'p99') },
+      beside: { label: beside, ...of('beside', 'p50'), p99: of('beside', 'p99') },
+    },
     ratios: {
       p50: ratio(measured.map(({ alone, beside }) => beside.p50 / alone.p50)),
       p99: ratio(measured.map(({ alone, beside }) => beside.p99 / alone.p99)),
     },
+    notes: [
+      'ratios are beside over alone, within a round: smaller is better',
+      `${perSecond} messages/s to the live host; of each dead host's deliveries ${claimed} were claimed when its node died, and the sweeps run`,
+    ],
   }
 }
 
@@ -139,12 +147,17 @@ async function leaveDead(url, dead, each) {
 }
 
 /** @param {Neighbours} neighbours */
-export function showNeighbours({ alone, beside, ratios, dead, deliveriesEach }) {
+function show({ systems, ratios }) {
   const table = new Table({ head: ['neighbours, ms', 'p50', 'min', 'max', 'p99', 'min', 'max'] })
-  for (const [label, { p50, p99 }] of Object.entries({
-    alone,
-    [`beside ${dead} dead × ${deliveriesEach}`]: beside,
-  }))
-    table.push([label, p50.median, p50.min, p50.max, p99.median, p99.min, p99.max])
+  for (const { label, median, min, max, p99 } of Object.values(systems)) {
+    table.push([label, median, min, max, p99.median, p99.min, p99.max])
+  }
   return [table.toString(), `beside / alone: p50 ${ratios.p50}, p99 ${ratios.p99}`].join('\n')
+}
+
+export const item = {
+  name: 'neighbours',
+  title: 'A live host beside dead ones',
+  run,
+  show,
 }

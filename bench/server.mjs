@@ -4,12 +4,15 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { findServer, freePort, launch, serverState } from './built.mjs'
 
-/** @typedef {{ url: string, port: number, folder: string, stop: () => Promise<void> }} Server */
+/** @typedef {{ url: string, port: number, folder: string, pid: number, stop: () => Promise<void> }} Server */
 
 const answersWithinMs = 20_000
 const askEveryMs = 20
 
-/** A new real server with AOF `always`, on a new folder below `dir` that goes with it. @param {string} dir @returns {Promise<Server>} */
+/**
+ * A new real server with AOF `always` and no snapshots, on a new folder below `dir` that goes with it.
+ * @param {string} dir @returns {Promise<Server>}
+ */
 export async function startServer(dir) {
   const program = findServer()
   if (program === undefined) throw new Error('no Redis server program: run node scripts/ensure-server.mjs')
@@ -37,5 +40,5 @@ export async function startServer(dir) {
     }
     await sleep(askEveryMs)
   }
-  return { url: `redis://127.0.0.1:${port}`, port, folder, stop }
+  return { url: `redis://127.0.0.1:${port}`, port, folder, pid: server.pid, stop }
 }

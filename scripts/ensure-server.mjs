@@ -1,18 +1,20 @@
 // Makes sure that a Redis-compatible server and its command line exist on this machine, before tests and the
 // demo need them. Silent when they do. As root it installs them from the system's package manager;
-// otherwise it prints the line to run and fails. With the word `curl` behind it, it wants curl as well: the tests
-// run the README's tour.
+// otherwise it prints the line to run and fails. Words behind it are programs wanted as well, from packages of
+// their names: `curl`, with which the tests run the README's tour, and `nats-server`, which the benchmark measures.
 //
 // On Debian it asks for `redis-tools`, not `redis-server`: the tools hold the same binary (named
 // redis-check-rdb, a server when started under the name redis-server), and the server package would enable a
-// service on port 6379 where systemd runs.
+// service on port 6379 where systemd runs. Its nats-server does so on port 4222.
 import { spawnSync } from 'node:child_process'
 import { accessSync, constants } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
 const servers = ['valkey-server', 'redis-server', 'valkey-check-rdb', 'redis-check-rdb']
 const commandLines = ['valkey-cli', 'redis-cli']
-const wantsCurl = process.argv.includes('curl')
+const alsoWanted = process.argv.slice(2)
+/** Servers may be kept where PATH does not look. */
+const systemFolders = ['/usr/local/sbin', '/usr/sbin']
 const managers = [
   {
     program: 'apt-get',
@@ -26,10 +28,10 @@ const managers = [
   { program: 'brew', install: ['install'], server: 'redis', asUser: true },
 ]
 
-/** @param {string} name */
-function isProgram(name) {
+/** @param {string} name @param {readonly string[]} [alsoIn] */
+function isProgram(name, alsoIn = []) {
   const folders = (process.env['PATH'] ?? '').split(delimiter).filter(Boolean)
-  return folders.some((folder) => {
+  return [...folders, ...alsoIn].some((folder) => {
     try {
       accessSync(join(folder, name), constants.X_OK)
       return true
@@ -40,16 +42,16 @@ function isProgram(name) {
 }
 
 function hasServer() {
-  return servers.some(isProgram) && commandLines.some(isProgram)
+  return servers.some((name) => isProgram(name)) && commandLines.some((name) => isProgram(name))
 }
 
-function hasCurl() {
-  return !wantsCurl || isProgram('curl')
+function missingOthers() {
+  return alsoWanted.filter((name) => !isProgram(name, systemFolders))
 }
 
 /** What is not here, in words. */
 function missing() {
-  return [...(hasServer() ? [] : ['Redis server program']), ...(hasCurl() ? [] : ['curl'])].join(' and no ')
+  return [...(hasServer() ? [] : ['Redis server program']), ...missingOthers()].join(' and no ')
 }
 
 /** The words to put in front of an installing command; undefined when this user may not install. @param {boolean} asUser */
@@ -78,7 +80,7 @@ function install() {
   const manager = managers.find(({ program }) => isProgram(program))
   if (manager === undefined) return fail(`no ${what} here, and no known package manager: install by hand`)
   const { program, server, before = [] } = manager
-  const packages = [...(hasServer() ? [] : [server]), ...(hasCurl() ? [] : ['curl'])]
+  const packages = [...(hasServer() ? [] : [server]), ...missingOthers()]
   const lines = [...before, [...manager.install, ...packages]].map((step) => [program, ...step])
   const front = privilege(manager.asUser === true)
   if (front === undefined) {

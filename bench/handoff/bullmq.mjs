@@ -1,18 +1,15 @@
 // @ts-check
 // BullMQ as its users run it: a job id for dedup, finished jobs kept (else the dedup ends with the job).
 import { Queue, Worker } from 'bullmq'
-import { Redis } from 'ioredis'
 import { createSettling } from './settling.mjs'
-import { takeCommandStats } from './stats.mjs'
 
 const name = 'work'
 const concurrency = 100
 
-/** @param {import('./item.mjs').Place} place @returns {Promise<import('./item.mjs').System>} */
+/** @param {import('./round.mjs').Place} place @returns {Promise<import('./round.mjs').System>} */
 export async function openBullmq({ port, payload, onExecute }) {
   const connection = { host: '127.0.0.1', port, maxRetriesPerRequest: null }
   const settling = createSettling()
-  const redis = new Redis({ port })
   const queue = new Queue(name, { connection })
   const worker = new Worker(name, async (job) => onExecute(job.data.payload), { connection, concurrency })
   worker.on('completed', () => settling.add(1))
@@ -24,11 +21,9 @@ export async function openBullmq({ port, payload, onExecute }) {
   return {
     accept: (id) => queue.add('message', { payload: payload(id).toString() }, { jobId: id }),
     finished: settling.reached,
-    commandStats: () => takeCommandStats(redis),
     close: async () => {
       await worker.close()
       await queue.close()
-      await redis.quit()
     },
   }
 }

@@ -5,7 +5,6 @@ import { initRecord } from 'holdfast'
 import { functionsOf, keysOf, openBlockingReader, openStore, prepareMessage } from '../built.mjs'
 import { messageFor } from './message.mjs'
 import { createSettling } from './settling.mjs'
-import { takeCommandStats } from './stats.mjs'
 
 /**
  * @typedef {import('../../src/contract/steps.ts').ClaimedDelivery} Claimed
@@ -15,7 +14,7 @@ import { takeCommandStats } from './stats.mjs'
 const who = { host: 'bench', node: 'bench', incarnation: 1 }
 const [atOnce, batchesAtOnce, waitMs] = [100, 4, 500]
 
-/** @param {import('./item.mjs').Place} place @returns {Promise<import('./item.mjs').System>} */
+/** @param {import('./round.mjs').Place} place @returns {Promise<import('./round.mjs').System>} */
 export async function openFunctions({ url, payload, onExecute }) {
   await initRecord({ redis: url })
   const keys = keysOf('hf')
@@ -56,11 +55,10 @@ export async function openFunctions({ url, payload, onExecute }) {
 
   /** @param {readonly Claimed[]} claimed */
   async function work(claimed) {
-    const items = claimed.map(({ id, epoch }) => ({ id, epoch }))
-    allDone('mirror', await functions.mirror(who, items))
-    allDone('ack', await functions.ack(who, items))
-    const granted = items.map((item) => ({ ...item, grant: `g-${item.id}` }))
-    const begun = allDone('begin', await functions.begin(who, granted))
+    const items = claimed.map(({ id, epoch }) => ({ id, epoch, grant: `g-${id}` }))
+    const taken = await functions.take(who, items)
+    allDone('take', taken.results)
+    const begun = allDone('begin', taken.begun)
     for (const each of claimed) onExecute(each.payload.toString())
     const reports = begun.map(({ id, attempt }) => ({
       id: `${id}/${attempt}`,
@@ -76,7 +74,6 @@ export async function openFunctions({ url, payload, onExecute }) {
   return {
     accept: (id) => accepting.accept(prepareMessage(messageFor(id, who.host, payload(id)))),
     finished: settling.reached,
-    commandStats: () => takeCommandStats({ call: (...args) => producer.call(args) }),
     close: async () => {
       closing.abort()
       clearInterval(beat)

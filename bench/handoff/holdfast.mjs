@@ -3,19 +3,16 @@
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createNode, initRecord, openHub } from 'holdfast'
-import { Redis } from 'ioredis'
 import { messageFor } from './message.mjs'
-import { takeCommandStats } from './stats.mjs'
 
 const host = 'bench'
 const concurrency = 100
 /** Settled is what the record counts as done; asked for so often. */
 const askEveryMs = 20
 
-/** @param {import('./item.mjs').Place} place @returns {Promise<import('./item.mjs').System>} */
-export async function openHoldfast({ url, port, dir, payload, onExecute }) {
+/** @param {import('./round.mjs').Place} place @returns {Promise<import('./round.mjs').System>} */
+export async function openHoldfast({ url, dir, payload, onExecute }) {
   await initRecord({ redis: url })
-  const redis = new Redis({ port })
   const hub = await openHub({ redis: url })
   const node = createNode({
     host,
@@ -38,11 +35,9 @@ export async function openHoldfast({ url, port, dir, payload, onExecute }) {
   return {
     accept: (id) => hub.accept(messageFor(id, host, payload(id))),
     finished: (count) => Promise.race([settled(count), ended]),
-    commandStats: () => takeCommandStats(redis),
     close: async () => {
       await node.stop()
       await hub.close()
-      await redis.quit()
     },
   }
 }

@@ -2,169 +2,169 @@
 // The work item `handoff`: messages accepted one by one, 64 in flight, and consumed at the same time, until
 // the last one is finished. Each round of each system has a new server; rounds of the systems take turns.
 import Table from 'cli-table3'
-import { inFlight, spreadOf, topCommands } from '../figures.mjs'
-import { startServer } from '../server.mjs'
-import { openBullmq } from './bullmq.mjs'
-import { openFunctions } from './functions.mjs'
-import { openHoldfast } from './holdfast.mjs'
-import { openRaw } from './raw.mjs'
+import { spreadOf, topCommands } from '../figures.mjs'
+import { fieldOf } from './entrants.mjs'
+import { flights, payloadBytes, runRound, runTimes } from './round.mjs'
 
-/**
- * One system at work on its own server.
- * @typedef {object} System
- * @property {(id: string) => Promise<unknown>} accept resolves once the message is durable
- * @property {(count: number) => Promise<void>} finished resolves when so many messages are settled; rejects
- *   with what went wrong
- * @property {() => Promise<string>} commandStats INFO commandstats since the last call
- * @property {() => Promise<void>} close
- */
-/** @typedef {{ url: string, port: number, dir: string, payload: (id: string) => Buffer, onExecute: (payload: string) => void }} Place */
-/** @typedef {Awaited<ReturnType<typeof runHandoff>>} Handoff */
-/** @typedef {{ perSecond: number, acceptPerSecond: number, commandStats: string }} Round */
+export { checkExactlyOnce } from '../figures.mjs'
 
-/** @satisfies {Record<string, { label: string, open: (place: Place) => Promise<System> }>} */
-const systems = {
-  raw: { label: 'raw streams: XADD, XREADGROUP/XACK/XDEL in hundreds', open: openRaw },
-  functions: { label: 'functions only: typed callers in hundreds, no mirror', open: openFunctions },
-  holdfast: { label: 'hub and node, with its mirror', open: openHoldfast },
-  bullmq: { label: 'BullMQ: add with jobId, one worker at concurrency 100', open: openBullmq },
-}
-/** @typedef {keyof typeof systems} Name */
-const names = /** @type {Name[]} */ (Object.keys(systems))
+/** @typedef {import('./round.mjs').Entrant} Entrant */
+/** @typedef {import('./round.mjs').Round} Round */
+/** @typedef {Record<string, Round[]>} Measured */
+/** @typedef {Awaited<ReturnType<typeof run>>} Handoff */
 
-const flights = 64
-const payloadBytes = 200
-const sizes = { full: { rounds: 5, messages: 20_000 }, quick: { rounds: 3, messages: 3000 } }
-/** Before the clock starts, so many go through the same connections. */
-const warmUp = { share: 0.1, most: 1000 }
-const topCommandsShown = 14
+const sizes = { full: { rounds: 5, messages: 20_000 }, quick: { rounds: 5, messages: 1000 } }
+const leastRounds = 3
+/** Of these, where the time goes; measured apart, with so many messages at most. */
+const own = ['functions', 'holdfast']
+const timesMessages = 3000
+const [linesShown, linesTold] = [14, 8]
+const targets = { bullmq: 2, nats: 1.2, raw: 0.3 }
+/** Settled there is what was sent, not what is known. */
+const withoutRatio = ['nats_single']
 
 /** @param {import('../run.mjs').Options} options */
-export async function runHandoff({ quick, dir, say, ...given }) {
+async function run({ quick, dir, say, shareMs, ...given }) {
   const size = quick ? sizes.quick : sizes.full
   const rounds = given.rounds ?? size.rounds
   const messages = given.messages ?? size.messages
-  /** @type {Record<Name, Round[]>} */
-  const measured = { raw: [], functions: [], holdfast: [], bullmq: [] }
-  for (let round = 0; round < rounds; round += 1) {
-    for (const name of turned(names, round)) {
-      const result = await runRound(systems[name].open, dir, messages)
-      measured[name].push(result)
-      say(`round ${round + 1} of ${rounds}: ${name} ${result.perSecond.toFixed(0)}/s`)
-    }
-  }
+  const deadlineAt = shareMs === undefined ? undefined : performance.now() + shareMs
+  const { entrants, skipped } = fieldOf(dir)
+  for (const [name, reason] of Object.entries(skipped)) say(`without ${name}: ${reason}`)
+  const { serverTime, nodeTime } = await timesOf(entrants, dir, Math.min(messages, timesMessages))
+  const measured = await runRounds(entrants, { rounds, messages, deadlineAt, dir, say })
+  const others = Object.keys(entrants).filter((name) => name !== 'holdfast' && !withoutRatio.includes(name))
   return {
+    title: item.title,
     unit: 'messages/s, from the first accept to the last settled',
     messages,
-    rounds,
+    rounds: measured['holdfast']?.length ?? 0,
     inFlight: flights,
     payloadBytes,
-    fsync: 'always',
     exactlyOnce: 'checked in every round: the ids executed are the ids accepted, each once',
-    systems: Object.fromEntries(names.map((name) => [name, figuresOf(systems[name].label, measured[name])])),
-    ratios: ratiosOf(measured, 'holdfast', ['bullmq', 'raw', 'functions']),
-    functionsRatios: ratiosOf(measured, 'functions', ['bullmq', 'raw']),
+    systems: Object.fromEntries(
+      Object.entries(entrants).map(([name, entrant]) => [name, figuresOf(entrant, measured[name] ?? [])]),
+    ),
+    skipped,
+    subject: 'holdfast',
+    ratios: ratiosOf(measured, 'holdfast', others),
+    functionsRatios: ratiosOf(
+      measured,
+      'functions',
+      others.filter((name) => name !== 'functions'),
+    ),
+    targets,
+    notes: [
+      'every round: the ids executed are the ids accepted, each once',
+      'a ratio is taken within each round; shown is the median over the rounds',
+      'time inside the functions is from SLOWLOG, time in Node from its profiler (by the clock: a commit of the mirror waits for the disk on that thread), both in a pass of their own; CPU is that of all threads over the timed rounds: the Node process is producer, consumer and client in one',
+    ],
+    serverTime,
+    nodeTime,
     commandstats: Object.fromEntries(
-      /** @type {const} */ (['holdfast', 'functions']).map((name) => [
-        name,
-        topCommands(measured[name].at(-1)?.commandStats ?? '', topCommandsShown),
-      ]),
+      own.map((name) => [name, topCommands(measured[name]?.at(-1)?.commandStats ?? '', linesShown)]),
     ),
   }
 }
 
-/** @param {(place: Place) => Promise<System>} open @param {string} dir @param {number} messages @returns {Promise<Round>} */
-async function runRound(open, dir, messages) {
-  const server = await startServer(dir)
-  /** @type {Map<string, number>} */
-  const executed = new Map()
-  const payload = (/** @type {string} */ id) => Buffer.from(id.padEnd(payloadBytes))
-  const onExecute = (/** @type {string} */ text) => {
-    const id = text.trimEnd()
-    executed.set(id, (executed.get(id) ?? 0) + 1)
+/** @param {Record<string, Entrant>} entrants @param {string} dir @param {number} messages */
+async function timesOf(entrants, dir, messages) {
+  /** @type {Record<string, import('./inspector.mjs').FunctionTime[]>} */
+  const serverTime = {}
+  /** @type {Record<string, import('./profile.mjs').PlaceTime[]>} */
+  const nodeTime = {}
+  for (const [name, entrant] of Object.entries(entrants)) {
+    if (!own.includes(name)) continue
+    const times = await runTimes(entrant, dir, messages)
+    serverTime[name] = times.server
+    nodeTime[name] = times.node.slice(0, linesShown)
   }
-  try {
-    const { url, port, folder } = server
-    const system = await open({ url, port, dir: folder, payload, onExecute })
-    try {
-      const warm = Math.max(1, Math.min(warmUp.most, Math.floor(messages * warmUp.share)))
-      const ids = Array.from({ length: warm + messages }, (_, n) => `m-${n}`)
-      await send(system, ids.slice(0, warm), warm)
-      await system.commandStats()
-      const { acceptedMs, settledMs } = await send(system, ids.slice(warm), ids.length)
-      const commandStats = await system.commandStats()
-      checkExactlyOnce(ids, executed)
-      return {
-        perSecond: (messages * 1000) / settledMs,
-        acceptPerSecond: (messages * 1000) / acceptedMs,
-        commandStats,
-      }
-    } finally {
-      await system.close()
+  return { serverTime, nodeTime }
+}
+
+/**
+ * The systems take turns, and each round begins with another one. Where there is a deadline, a round that would
+ * pass it is not begun.
+ * @param {Record<string, Entrant>} entrants
+ * @param {{ rounds: number, messages: number, deadlineAt: number | undefined, dir: string, say: (line: string) => void }} how
+ */
+async function runRounds(entrants, { rounds, messages, deadlineAt, dir, say }) {
+  const list = Object.entries(entrants)
+  /** @type {Measured} */
+  const measured = Object.fromEntries(list.map(([name]) => [name, []]))
+  let longestMs = 0
+  for (let round = 0; round < rounds; round += 1) {
+    const startedAt = performance.now()
+    if (deadlineAt !== undefined && round >= leastRounds && startedAt + longestMs > deadlineAt) break
+    const first = round % list.length
+    for (const [name, entrant] of [...list.slice(first), ...list.slice(0, first)]) {
+      const result = await runRound(entrant, dir, messages)
+      measured[name]?.push(result)
+      say(`round ${round + 1} of ${rounds}: ${name} ${result.perSecond.toFixed(0)}/s`)
     }
-  } finally {
-    await server.stop()
+    longestMs = Math.max(longestMs, performance.now() - startedAt)
   }
+  return measured
 }
 
-/** Accepts these, until `total` messages are settled. @param {System} system @param {string[]} ids @param {number} total */
-async function send(system, ids, total) {
-  const startedAt = performance.now()
-  const accepting = inFlight(ids.length, flights, (n) => system.accept(ids[n] ?? '')).then(
-    () => performance.now() - startedAt,
-  )
-  const [acceptedMs] = await Promise.all([accepting, system.finished(total)])
-  return { acceptedMs, settledMs: performance.now() - startedAt }
-}
-
-/** @param {string[]} accepted @param {ReadonlyMap<string, number>} executed */
-export function checkExactlyOnce(accepted, executed) {
-  const never = accepted.filter((id) => !executed.has(id))
-  const twice = [...executed].filter(([, times]) => times > 1).map(([id]) => id)
-  const known = new Set(accepted)
-  const unasked = [...executed.keys()].filter((id) => !known.has(id))
-  const found = Object.entries({ never, twice, unasked }).filter(([, ids]) => ids.length > 0)
-  if (found.length === 0) return
-  const words = found.map(([what, ids]) => `${ids.length} ${what} (${ids.slice(0, 3).join(', ')})`)
-  throw new Error(`not exactly once: executed ${words.join('; ')}`)
-}
-
-/** Each round begins with another system. @param {Name[]} list @param {number} by */
-function turned(list, by) {
-  const at = by % list.length
-  return [...list.slice(at), ...list.slice(0, at)]
-}
-
-/** @param {string} label @param {Round[]} rounds */
-function figuresOf(label, rounds) {
+/** @param {Entrant} entrant @param {Round[]} rounds */
+function figuresOf({ label, fsync }, rounds) {
+  const serverUs = rounds.flatMap((round) => round.serverUs ?? [])
   return {
     label,
+    fsync,
     ...spreadOf(rounds.map((round) => round.perSecond)),
     accept: spreadOf(rounds.map((round) => round.acceptPerSecond)),
+    nodeCpuUsPerMessage: spreadOf(
+      rounds.map((round) => round.nodeUs),
+      1,
+    ).median,
+    ...(serverUs.length === 0 ? {} : { serverCpuUsPerMessage: spreadOf(serverUs, 1).median }),
   }
 }
 
 /**
  * How many times as fast as each other system: the median over the rounds of one run.
- * @param {Record<Name, Round[]>} measured @param {Name} own @param {Name[]} others
+ * @param {Measured} measured @param {string} subject @param {string[]} others
  */
-function ratiosOf(measured, own, others) {
-  const pairs = others.map((other) => {
-    const each = measured[own].map(({ perSecond }, at) => perSecond / (measured[other][at]?.perSecond ?? 0))
-    return [other, spreadOf(each, 3).median]
-  })
-  return /** @type {Record<string, number>} */ (Object.fromEntries(pairs))
+function ratiosOf(measured, subject, others) {
+  return Object.fromEntries(
+    others.map((other) => {
+      const each = (measured[subject] ?? []).map(
+        ({ perSecond }, at) => perSecond / (measured[other]?.[at]?.perSecond ?? Number.NaN),
+      )
+      return [other, spreadOf(each, 3).median]
+    }),
+  )
 }
 
 /** @param {Handoff} handoff */
-export function showHandoff(handoff) {
-  const table = new Table({ head: ['handoff, messages/s', 'median', 'min', 'max', 'accept'] })
-  for (const { label, median, min, max, accept } of Object.values(handoff.systems)) {
-    table.push([label, median, min, max, accept.median])
+function show({ systems, skipped, ratios, functionsRatios, serverTime, nodeTime }) {
+  const head = ['handoff, messages/s', 'median', 'min', 'max', 'accept', 'node µs', 'server µs']
+  const table = new Table({ head })
+  for (const { label, median, min, max, accept, ...cpu } of Object.values(systems)) {
+    const { nodeCpuUsPerMessage, serverCpuUsPerMessage = '' } = cpu
+    table.push([label, median, min, max, accept.median, nodeCpuUsPerMessage, serverCpuUsPerMessage])
   }
   const words = [
-    ...Object.entries(handoff.ratios).map(([other, ratio]) => `hub and node / ${other}: ${ratio}`),
-    ...Object.entries(handoff.functionsRatios).map(([other, ratio]) => `functions / ${other}: ${ratio}`),
+    ...Object.entries(skipped).map(([name, reason]) => `without ${name}: ${reason}`),
+    ...Object.entries(ratios).map(([other, ratio]) => `hub and node / ${other}: ${ratio}`),
+    ...Object.entries(functionsRatios).map(([other, ratio]) => `functions / ${other}: ${ratio}`),
+    ...Object.entries(serverTime).map(([name, times]) => {
+      const each = times.map((time) => `${time.name} ${time.usPerMessage}`)
+      return `µs a message in Redis, ${name}: ${each.join(', ')}`
+    }),
+    ...Object.entries(nodeTime).map(([name, times]) => {
+      const each = times.slice(0, linesTold).map((time) => `${time.place} ${time.usPerMessage}`)
+      return `µs a message in Node, ${name}: ${each.join(', ')}`
+    }),
   ]
   return [table.toString(), ...words].join('\n')
+}
+
+export const item = {
+  name: 'handoff',
+  title: 'From accept to settled, producers and consumers at the same time',
+  run,
+  show,
 }

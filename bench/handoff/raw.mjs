@@ -2,12 +2,11 @@
 // The limit: a stream and a group, nothing else. No dedup, no owner, no outcome, no second copy.
 import { Redis } from 'ioredis'
 import { createSettling } from './settling.mjs'
-import { takeCommandStats } from './stats.mjs'
 
 const [stream, group] = ['work', 'workers']
 const read = ['GROUP', group, 'c1', 'COUNT', 100, 'BLOCK', 500, 'STREAMS', stream, '>']
 
-/** @param {import('./item.mjs').Place} place @returns {Promise<import('./item.mjs').System>} */
+/** @param {import('./round.mjs').Place} place @returns {Promise<import('./round.mjs').System>} */
 export async function openRaw({ port, payload, onExecute }) {
   const producer = new Redis({ port, protocol: 2 })
   const consumer = new Redis({ port, protocol: 2 })
@@ -31,7 +30,6 @@ export async function openRaw({ port, payload, onExecute }) {
   return {
     accept: (id) => producer.xadd(stream, '*', 'payload', payload(id)),
     finished: settling.reached,
-    commandStats: () => takeCommandStats(producer),
     close: async () => {
       closing = true
       await consuming

@@ -1,59 +1,70 @@
--- Accept: one message stored with its key, its payload and the first of its deliveries, or nothing at all.
+-- Accept: messages stored with their keys, their payloads and the first of their deliveries, each of them wholly
+-- or not at all. First everything is checked, then it is written.
 
--- Splits `host:<h>` or `session:<s>`.
-local function parse_recipient(text)
-  local kind, name = string.match(text, '^(%a+):(.+)$')
-  if kind == 'host' then
-    hf.host_id(name)
-  elseif kind == 'session' then
-    hf.id(name, 'session')
+local SEQUENCES_A_CALL = 100 -- message ids that one entry of the log stands for
+
+local function is_session(recipient) return string.byte(recipient, 1) == 115 end -- s
+
+-- A recipient is `host:<h>` or `session:<s>`.
+local function check_recipient(text)
+  -- Most are this; the rest is told what is wrong with it.
+  if #text <= 68 and string.find(text, '^host:[a-z0-9][a-z0-9._-]*$') and string.find(text, '[a-z0-9]$') then return end
+  if string.sub(text, 1, 5) == 'host:' then
+    hf.host_id(string.sub(text, 6))
+  elseif string.sub(text, 1, 8) == 'session:' then
+    hf.id(string.sub(text, 9), 'session')
   else
     hf.refuse('INVALID_ARGUMENT', 'a recipient is host:<h> or session:<s>, not "' .. text .. '"')
   end
-  return kind, name
 end
 
 -- Named twice is named once.
-function hf.read_recipients(argv, first)
-  local recipients, seen = {}, {}
-  for at = first, #argv do
+function hf.read_recipients(argv, first, last)
+  local recipients, seen, total = {}, {}, 0
+  for at = first, last do
     local text = argv[at]
     if not seen[text] then
-      parse_recipient(text)
+      check_recipient(text)
       seen[text] = true
-      recipients[#recipients + 1] = text
+      total = total + 1
+      recipients[total] = text
     end
   end
   return recipients
 end
 
--- The host a recipient is routed to now; refuses NO_ROUTE.
+-- The host a recipient is routed to now, and its session; refuses NO_ROUTE.
 local function route(ctx, recipient)
-  local kind, name = parse_recipient(recipient)
-  if kind == 'host' then return name, nil end
-  return hf.route_session(ctx, name), name
+  if not is_session(recipient) then return string.sub(recipient, 6), nil end
+  local session = string.sub(recipient, 9)
+  return hf.route_session(ctx, session), session
 end
 
--- Refuses the whole message for one full host.
+-- Refuses the whole message for one full host; what this call accepted before it counts too.
 local function check_queue(ctx, recipients, most)
   for _, recipient in ipairs(recipients) do
     local host = route(ctx, recipient)
-    local queued = redis.call('XLEN', hf.key.stream(ctx.tag, host))
+    local queued = redis.call('XLEN', hf.key.stream(ctx.tag, host)) + (ctx.queuing[host] or 0)
     if queued >= most then
       hf.refuse('HOST_FULL', 'host ' .. host .. ' has ' .. queued .. ' entries queued, max_queued_per_host is ' .. most .. '; nothing was accepted')
     end
   end
 end
 
+local function any_retired(ctx)
+  if ctx.any_retired == nil then ctx.any_retired = redis.call('EXISTS', hf.key.retired(ctx.tag)) == 1 end
+  return ctx.any_retired
+end
+
 -- Refuses before anything is written where a recipient has no route.
 local function check_routes(ctx, recipients, inline)
   local closed = hf.setting(ctx, 'open_hosts') == 0
-  local any_retired = redis.call('EXISTS', hf.key.retired(ctx.tag)) == 1
+  local every = closed or any_retired(ctx)
   for at, recipient in ipairs(recipients) do
-    if at <= inline or closed or any_retired or string.sub(recipient, 1, 8) == 'session:' then
+    if at <= inline or every or is_session(recipient) then
       local host = route(ctx, recipient)
       if at <= inline or closed then hf.route_host(ctx, host) end
-      if any_retired and hf.is_retired(ctx, host) then
+      if any_retired(ctx) and hf.is_retired(ctx, host) then
         hf.refuse('HOST_RETIRED', 'host ' .. host .. ' is retired; nothing was accepted')
       end
     end
@@ -88,14 +99,16 @@ function hf.make_deliveries(ctx, message, header, recipients, first)
     local id = message .. '.' .. (first + at - 1)
     local entry = hf.enqueue(ctx, host, id)
     local row = {
-      'HSET', hf.key.delivery(ctx.tag, id), 'message', message, 'host', host, 'conversation', header.conversation,
-      'state', 'queued', 'epoch', 0, 'attempts', 0, 'entry', entry, 'queued_at', ctx.now,
+      'HSET', hf.key.delivery(ctx.tag, id), 'state', 'queued', 'epoch', '0', 'host', host, 'entry', entry,
+      'conversation', header.conversation, 'attempts', '0', 'queued_at', ctx.at,
     }
-    for _, name in ipairs({ 'deliver_by', 'execute_by' }) do
-      if header[name] then
-        row[#row + 1] = name
-        row[#row + 1] = header[name]
-      end
+    if header.deliver_by then
+      row[#row + 1] = 'deliver_by'
+      row[#row + 1] = header.deliver_by
+    end
+    if header.execute_by then
+      row[#row + 1] = 'execute_by'
+      row[#row + 1] = header.execute_by
     end
     if session then
       row[#row + 1] = 'session'
@@ -115,26 +128,45 @@ function hf.make_deliveries(ctx, message, header, recipients, first)
   return made
 end
 
--- A sortable id from the log entry that records the accept: `<ms>-<seq>`, the sequence padded.
-local function message_id(log_id)
+-- The ids of so many messages, from the id of the log entry that records their acceptance: `<ms>-<n>`, where n is
+-- a hundred times the entry's sequence, and on. Sortable, and unique because the entry's id is.
+local function ids_of(log_id, total)
   local ms, sequence = string.match(log_id, '^(%d+)%-(%d+)$')
-  return string.format('%s-%06d', ms, tonumber(sequence))
+  local ids, first = {}, tonumber(sequence) * SEQUENCES_A_CALL
+  for at = 1, total do ids[at] = string.format('%s-%08d', ms, first + at - 1) end
+  return ids
 end
 
-local function mint_id(ctx, header, total)
+local function are_free(ctx, ids)
+  for _, id in ipairs(ids) do
+    if redis.call('EXISTS', hf.key.message(ctx.tag, id)) == 1 then return false end
+  end
+  return true
+end
+
+-- Writes the entry of the log, and answers the ids that follow from it.
+local function mint_ids(ctx, fresh)
+  local actor, total = fresh[1].header.sender, 0
+  for _, item in ipairs(fresh) do
+    total = total + #item.recipients
+    if item.header.sender ~= actor then actor = 'several' end
+  end
+  local extra = #fresh == 1 and { 'key', fresh[1].header.key, 'recipients', total } or { 'messages', #fresh, 'recipients', total }
   for _ = 1, 3 do
-    local id = message_id(hf.write_log(ctx, 'accept', header.sender, { 'key', header.key, 'recipients', total }))
-    if redis.call('EXISTS', hf.key.message(ctx.tag, id)) == 0 then return id end
+    local ids = ids_of(hf.write_log(ctx, 'accept', actor, extra), #fresh)
+    if are_free(ctx, ids) then return ids end
   end
   hf.refuse('RECORD_DAMAGED', 'the log mints ids that exist already; the clock of the server went back')
 end
 
+local OPTIONAL = { 'parent', 'content_type', 'deliver_by', 'execute_by', 'resend_of' }
+
 local function store_message(ctx, id, header, payload, total, inline)
   local row = {
     'HSET', hf.key.message(ctx.tag, id), 'conversation', header.conversation, 'sender', header.sender, 'key', header.key,
-    'recipients', total, 'made', inline, 'bytes', #payload, 'sha256', header.sha256, 'accepted_at', ctx.now,
+    'recipients', total, 'made', inline, 'bytes', #payload, 'sha256', header.sha256, 'accepted_at', ctx.at,
   }
-  for _, name in ipairs({ 'parent', 'content_type', 'deliver_by', 'execute_by', 'resend_of' }) do
+  for _, name in ipairs(OPTIONAL) do
     if header[name] then
       row[#row + 1] = name
       row[#row + 1] = header[name]
@@ -142,8 +174,8 @@ local function store_message(ctx, id, header, payload, total, inline)
   end
   if total == 0 then
     row[#row + 1] = 'settled_at'
-    row[#row + 1] = ctx.now
-    ctx.settled_messages[1] = id
+    row[#row + 1] = ctx.at
+    ctx.settled_messages[#ctx.settled_messages + 1] = id
   end
   redis.call(unpack(row))
   redis.call('SET', hf.key.payload(ctx.tag, id), payload)
@@ -154,7 +186,7 @@ local function owe_the_rest(ctx, id, recipients, inline)
   for first = inline + 1, #recipients, 1000 do
     redis.call('RPUSH', hf.key.recipients(ctx.tag, id), unpack(recipients, first, math.min(first + 999, #recipients)))
   end
-  redis.call('ZADD', hf.key.obligations(ctx.tag), ctx.now, id)
+  redis.call('ZADD', hf.key.obligations(ctx.tag), ctx.at, id)
 end
 
 -- The first answer again: same key, same fingerprint.
@@ -171,34 +203,102 @@ local function replay(ctx, header, known)
   }
 end
 
-function hf.accept(ctx, header, payload, recipients)
+-- Everything that refuses a message, before anything is written. Answers the reply where its key is known.
+local function check(ctx, item)
+  local header, recipients = item.header, item.recipients
   local known = redis.call('GET', hf.key.idempotency(ctx.tag, header.key))
   if known then return replay(ctx, header, known) end
+  hf.expect_type(hf.key.counts(ctx.tag), 'hash')
   local largest = hf.setting(ctx, 'max_payload_bytes')
-  if #payload > largest then
-    hf.refuse('PAYLOAD_TOO_LARGE', 'the payload has ' .. #payload .. ' bytes, max_payload_bytes is ' .. largest)
+  if #item.payload > largest then
+    hf.refuse('PAYLOAD_TOO_LARGE', 'the payload has ' .. #item.payload .. ' bytes, max_payload_bytes is ' .. largest)
   end
   local most = hf.setting(ctx, 'max_recipients')
   if #recipients > most then
     hf.refuse('TOO_MANY_RECIPIENTS', #recipients .. ' recipients, max_recipients is ' .. most)
   end
-  local inline = math.min(#recipients, hf.setting(ctx, 'inline_fan_out'))
-  check_routes(ctx, recipients, inline)
+  item.inline = math.min(#recipients, hf.setting(ctx, 'inline_fan_out'))
+  if header.deliver_by or header.execute_by then hf.expect_type(hf.key.deadlines(ctx.tag), 'zset') end
+  if item.inline < #recipients then hf.expect_type(hf.key.obligations(ctx.tag), 'zset') end
+  if #recipients == 0 then hf.expect_type(hf.key.settled_days(ctx.tag), 'set') end
+  check_routes(ctx, recipients, item.inline)
   local most_queued = hf.setting(ctx, 'max_queued_per_host')
   if most_queued > 0 then check_queue(ctx, recipients, most_queued) end
-  hf.expect_type(hf.key.counts(ctx.tag), 'hash')
+  return nil
+end
 
+local function note_hosts(ctx, item)
+  for at = 1, item.inline do
+    local host = route(ctx, item.recipients[at])
+    hf.wakes(ctx, host)
+    ctx.queuing[host] = (ctx.queuing[host] or 0) + 1
+  end
+end
+
+local function store(ctx, id, item)
+  local header, recipients, inline = item.header, item.recipients, item.inline
   hf.count(ctx, 'recipients', #recipients)
-  for at = 1, inline do hf.wakes(ctx, (route(ctx, recipients[at]))) end
-  local id = mint_id(ctx, header, #recipients)
-  store_message(ctx, id, header, payload, #recipients, inline)
-  local first = {}
-  for at = 1, inline do first[at] = recipients[at] end
+  store_message(ctx, id, header, item.payload, #recipients, inline)
+  local first = recipients
+  if inline < #recipients then
+    first = {}
+    for at = 1, inline do first[at] = recipients[at] end
+  end
   local made = hf.make_deliveries(ctx, id, header, first, 1)
   if inline < #recipients then owe_the_rest(ctx, id, recipients, inline) end
-  hf.finish(ctx)
   return {
     'id', id, 'replayed', 0, 'recipients', #recipients, 'made', inline, 'log_id', ctx.log_id, 'deliveries', made,
+  }
+end
+
+-- The check's word on a message: `reply`, `failure`, or neither where it is to be accepted.
+local function decide(ctx, item)
+  local checked, answer = pcall(check, ctx, item)
+  if checked then item.reply = answer else item.failure = answer end
+end
+
+-- Messages `{ header, payload, recipients }`, each accepted or refused for itself: `reply` is set on it, or `failure`.
+-- One that comes again under its key within the call is a repeat like any other.
+function hf.accept(ctx, items)
+  ctx.queuing = {}
+  local fresh, keys, again = {}, {}, {}
+  for _, item in ipairs(items) do
+    if not item.failure and keys[item.header.key] then
+      again[#again + 1] = item
+    elseif not item.failure then
+      decide(ctx, item)
+      if not item.failure and not item.reply then
+        keys[item.header.key] = true
+        fresh[#fresh + 1] = item
+        note_hosts(ctx, item)
+      end
+    end
+  end
+  if #fresh > 0 then
+    for at, id in ipairs(mint_ids(ctx, fresh)) do fresh[at].reply = store(ctx, id, fresh[at]) end
+    hf.finish(ctx, 'accept', 'hub')
+  end
+  for _, item in ipairs(again) do decide(ctx, item) end
+end
+
+-- A message of an argument list: key, fingerprint, conversation, sender, parent, content_type, sha256, deliver_by,
+-- execute_by, resend_of, payload, then its recipients up to `last`.
+function hf.read_message(argv, first, last)
+  return {
+    header = {
+      key = hf.id(argv[first], 'key'),
+      fingerprint = hf.id(argv[first + 1], 'fingerprint'),
+      conversation = hf.id(argv[first + 2], 'conversation'),
+      sender = hf.id(argv[first + 3], 'sender'),
+      parent = hf.optional_id(argv[first + 4], 'parent'),
+      content_type = hf.optional_id(argv[first + 5], 'content_type'),
+      sha256 = hf.id(argv[first + 6], 'sha256'),
+      deliver_by = hf.optional_integer(argv[first + 7], 'deliver_by'),
+      execute_by = hf.optional_integer(argv[first + 8], 'execute_by'),
+      resend_of = hf.optional_id(argv[first + 9], 'resend_of'),
+    },
+    payload = argv[first + 10],
+    recipients = hf.read_recipients(argv, first + 11, last),
   }
 end
 
@@ -213,7 +313,10 @@ function hf.fan_out(ctx, id, chunk)
   if made_before + #owed < total and #owed < chunk then
     hf.refuse('RECORD_DAMAGED', 'message ' .. id .. ' owes ' .. (total - made_before) .. ' deliveries but names only ' .. #owed)
   end
-  for _, recipient in ipairs(owed) do hf.route_host(ctx, (route(ctx, recipient))) end
+  for _, recipient in ipairs(owed) do
+    check_recipient(recipient)
+    hf.route_host(ctx, (route(ctx, recipient)))
+  end
   local made = hf.make_deliveries(ctx, id, header, owed, made_before + 1)
   if #owed > 0 then
     redis.call('LTRIM', hf.key.recipients(ctx.tag, id), #owed, -1)

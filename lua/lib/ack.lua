@@ -1,7 +1,9 @@
 -- Ack: the durable handoff receipt. mirrored -> delivered; the entry leaves the stream and the pending list.
 
+local FIELDS = { 'state', 'epoch', 'host', 'owner', 'incarnation', 'entry' }
+
 function hf.ack(ctx, node, id, epoch)
-  local row = hf.read_delivery(ctx, id)
+  local row = hf.read_delivery(ctx, id, FIELDS)
   if not row then return hf.item_refused(id, 'DELIVERY_NOT_FOUND') end
   local code = hf.check_owner(row, node, epoch)
   if code then return hf.item_refused(id, code, row) end

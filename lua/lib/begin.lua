@@ -24,9 +24,8 @@ end
 local function open_attempt(ctx, node, row, grant)
   local number = row.attempts + 1
   local prefix = 'attempt_' .. number .. '_'
-  redis.call('HSET', hf.key.delivery(ctx.tag, row.id), 'attempts', number, 'attempt_status', 'executing',
-    prefix .. 'status', 'executing', prefix .. 'grant', grant, prefix .. 'node', node.name,
-    prefix .. 'incarnation', node.incarnation, prefix .. 'begun_at', ctx.now)
+  hf.write_pending(ctx, row, 'attempts', number, 'attempt_status', 'executing', prefix .. 'status', 'executing',
+    prefix .. 'grant', grant, prefix .. 'node', node.name, prefix .. 'incarnation', node.incarnation, prefix .. 'begun_at', ctx.at)
   if row.session then note_session(ctx, row, prefix) end
   if row.released_at then redis.call('HDEL', hf.key.delivery(ctx.tag, row.id), 'released_at', 'released_holds') end
   row.attempts, row.attempt_status = number, 'executing'
@@ -82,6 +81,34 @@ local function begin_again(ctx, node, row, epoch, grant)
   return nil
 end
 
+-- Begins what its owner holds as delivered, or says why not. What is pending of the row is written in any case.
+function hf.begin_row(ctx, node, row, grant)
+  local id = row.id
+  local number = hf.attempt_of_grant(ctx, row, grant)
+  if number then return repeated(row, number, id) end
+  if hf.is_executing(row) then return hf.item_refused(id, 'GRANT_OPEN', row) end
+  if hf.is_finished(row) then return hf.item_refused(id, 'ALREADY_SETTLED', row) end
+  if row.execute_by and row.execute_by <= ctx.now then
+    hf.write_pending(ctx, row)
+    hf.fail_delivery(ctx, row, 'expired', 'deadline', 'execute_by')
+    return hf.item_refused(id, 'EXPIRED', row, 'execute_by')
+  end
+  local home = hf.home_of(ctx, row)
+  if home ~= row.host then
+    hf.write_pending(ctx, row)
+    hf.move_delivery(ctx, row, home, node.name)
+    return hf.item_refused(id, 'NOT_OWNER', row, 'its session lives on host ' .. home)
+  end
+  local fence = hf.fence_over(ctx, row)
+  if fence and fence.kind ~= 'pause' then
+    hf.write_pending(ctx, row)
+    hf.stop_by(ctx, row, fence, node.name)
+    return hf.item_refused(id, fence.kind == 'block' and 'BLOCKED' or 'HELD', row, fence.field)
+  end
+  if fence then return hf.item_refused(id, 'PAUSED', row, fence.field) end
+  return open_attempt(ctx, node, row, grant)
+end
+
 function hf.begin(ctx, node, id, epoch, grant, idempotent)
   local row = hf.read_delivery(ctx, id)
   if not row then return hf.item_refused(id, 'DELIVERY_NOT_FOUND') end
@@ -94,24 +121,5 @@ function hf.begin(ctx, node, id, epoch, grant, idempotent)
     return hf.item_refused(id, FAILED_HERE[row.failed_code], row)
   end
   if row.state ~= 'delivered' then return hf.item_refused(id, 'WRONG_STATE', row) end
-  local number = hf.attempt_of_grant(ctx, row, grant)
-  if number then return repeated(row, number, id) end
-  if hf.is_executing(row) then return hf.item_refused(id, 'GRANT_OPEN', row) end
-  if hf.is_finished(row) then return hf.item_refused(id, 'ALREADY_SETTLED', row) end
-  if row.execute_by and row.execute_by <= ctx.now then
-    hf.fail_delivery(ctx, row, 'expired', 'deadline', 'execute_by')
-    return hf.item_refused(id, 'EXPIRED', row, 'execute_by')
-  end
-  local home = hf.home_of(ctx, row)
-  if home ~= row.host then
-    hf.move_delivery(ctx, row, home, node.name)
-    return hf.item_refused(id, 'NOT_OWNER', row, 'its session lives on host ' .. home)
-  end
-  local fence = hf.fence_over(ctx, row)
-  if fence and fence.kind ~= 'pause' then
-    hf.stop_by(ctx, row, fence, node.name)
-    return hf.item_refused(id, fence.kind == 'block' and 'BLOCKED' or 'HELD', row, fence.field)
-  end
-  if fence then return hf.item_refused(id, 'PAUSED', row, fence.field) end
-  return open_attempt(ctx, node, row, grant)
+  return hf.begin_row(ctx, node, row, grant)
 end

@@ -2,6 +2,8 @@
 -- the node's own of an earlier process, un-parked ones, those of gone nodes of the host, then new ones.
 
 local LOOKED_AT_MOST = 256
+-- What is read at once of a delivery that is new.
+local FIELDS = { 'state', 'epoch', 'host', 'entry', 'conversation', 'session', 'parked_by', 'deliver_by', 'attempts' }
 
 function hf.look_again_at(claim, at)
   if not claim.next_at or at < claim.next_at then claim.next_at = at end
@@ -48,7 +50,7 @@ function hf.grant_claim(ctx, claim, row, how)
       how == 'resume' and 'resumed_at' or 'taken_over_at', ctx.now, 'taken_from', row.previous, 'takeovers', row.takeovers)
   else
     hf.write_delivery(ctx, row, 'claimed', 'epoch', epoch, 'owner', node.id, 'incarnation', node.incarnation,
-      'claimed_at', ctx.now)
+      'claimed_at', ctx.at)
   end
   if how == 'takeover' then hf.count(ctx, 'takeovers', 1) end
   row.epoch = epoch
@@ -143,7 +145,7 @@ local function serve_new(ctx, claim)
     local entries = read_new(ctx, claim, batch)
     for _, entry in ipairs(entries) do
       local id = entry[2][2]
-      local row = hf.read_delivery(ctx, id)
+      local row = hf.read_delivery(ctx, id, FIELDS)
       if row and row.entry == entry[1] and row.state == 'queued' and not row.parked_by then
         hf.offer(ctx, claim, row)
       else
@@ -155,23 +157,32 @@ local function serve_new(ctx, claim)
   end
 end
 
+-- What a delivery has none of is left out.
+local function add_present(reply, name, value)
+  if not value or value == '' then return end
+  reply[#reply + 1] = name
+  reply[#reply + 1] = value
+end
+
 local function delivery_reply(ctx, claim, granted)
   local row = granted.row
-  local header = header_of(ctx, claim, row.message)
-  local session = row.session and hf.session(ctx, row.session)
   local reply = {
     'id', granted.id, 'epoch', granted.epoch, 'state', granted.state, 'how', granted.how, 'attempts', row.attempts,
-    'session', row.session or '', 'session_epoch', session and session.epoch or '', 'conversation', row.conversation,
-    'message', row.message,
+    'conversation', row.conversation, 'message', row.message,
+    'payload', redis.call('GET', hf.key.payload(ctx.tag, row.message)) or '',
   }
-  if header then
-    for _, name in ipairs({ 'sender', 'parent', 'content_type', 'sha256' }) do
-      reply[#reply + 1] = name
-      reply[#reply + 1] = header[name]
-    end
+  if row.session then
+    local session = hf.session(ctx, row.session)
+    add_present(reply, 'session', row.session)
+    add_present(reply, 'session_epoch', session and session.epoch)
   end
-  reply[#reply + 1] = 'payload'
-  reply[#reply + 1] = redis.call('GET', hf.key.payload(ctx.tag, row.message)) or ''
+  local header = header_of(ctx, claim, row.message)
+  if header then
+    add_present(reply, 'sender', header.sender)
+    add_present(reply, 'parent', header.parent)
+    add_present(reply, 'content_type', header.content_type)
+    add_present(reply, 'sha256', header.sha256)
+  end
   return reply
 end
 

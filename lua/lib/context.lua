@@ -40,9 +40,11 @@ function hf.open(keys)
   if identity[2] ~= SCHEMA then
     hf.refuse('STORE_UNKNOWN', 'the record under ' .. tag .. ' has schema ' .. tostring(identity[2]) .. ', these functions know ' .. SCHEMA)
   end
+  local now = hf.now_ms()
   return {
     tag = tag,
-    now = hf.now_ms(),
+    now = now,
+    at = string.format('%d', now), -- the same as text: a number is written out anew by every command it goes into
     store_id = identity[1],
     generation = tonumber(identity[3]),
     counts = {},
@@ -94,7 +96,7 @@ function hf.leave_stream(ctx, host, entry)
 end
 
 function hf.await(ctx, host, id)
-  add(ctx.awaiting_add, host, ctx.now)
+  add(ctx.awaiting_add, host, ctx.at)
   add(ctx.awaiting_add, host, id)
 end
 
@@ -148,8 +150,9 @@ function hf.finish(ctx, verb, actor, extra)
     redis.call('XACK', stream, 'nodes', unpack(entries))
     redis.call('XDEL', stream, unpack(entries))
   end
-  apply_lists(ctx.awaiting_remove, 'ZREM', hf.key.awaiting, ctx.tag)
+  -- What was added and removed in one call is gone.
   apply_lists(ctx.awaiting_add, 'ZADD', hf.key.awaiting, ctx.tag)
+  apply_lists(ctx.awaiting_remove, 'ZREM', hf.key.awaiting, ctx.tag)
   for state, by in pairs(ctx.counts) do
     if by ~= 0 then redis.call('HINCRBY', hf.key.counts(ctx.tag), state, by) end
   end

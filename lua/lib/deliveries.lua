@@ -1,26 +1,69 @@
 -- Delivery rows and the ways they move. Callers have checked the transition; these write it.
 
+-- The fields that decide.
 local ROW = {
-  'message', 'host', 'session', 'conversation', 'state', 'epoch', 'owner', 'incarnation', 'entry', 'attempts',
+  'host', 'session', 'conversation', 'state', 'epoch', 'owner', 'incarnation', 'entry', 'attempts',
   'attempt_status', 'takeovers', 'deliver_by', 'execute_by', 'parked_by', 'held_reason', 'held_fence', 'released_at',
   'released_holds', 'redrive_from', 'failed_code', 'claimed_at', 'held_by',
 }
 
--- The fields of a row that decide, or nil when there is no such row.
-function hf.read_delivery(ctx, id)
-  local values = redis.call('HMGET', hf.key.delivery(ctx.tag, id), unpack(ROW))
-  if not values[5] then return nil end
-  local row = { id = id }
-  for at, name in ipairs(ROW) do row[name] = values[at] or nil end
-  row.epoch = tonumber(row.epoch)
-  row.incarnation = tonumber(row.incarnation)
-  row.attempts = tonumber(row.attempts) or 0
-  row.takeovers = tonumber(row.takeovers) or 0
-  row.deliver_by = tonumber(row.deliver_by)
-  row.execute_by = tonumber(row.execute_by)
-  row.released_at = tonumber(row.released_at)
-  row.redrive_from = tonumber(row.redrive_from) or 0
-  return row
+local IS_NUMBER = {
+  epoch = true, incarnation = true, attempts = true, takeovers = true, deliver_by = true, execute_by = true,
+  released_at = true, redrive_from = true,
+}
+local NONE_IS_ZERO = { attempts = true, takeovers = true, redrive_from = true }
+
+-- Sets, made once of a list of names.
+local sets = {}
+
+local function set_of(names)
+  if not sets[names] then
+    local set = {}
+    for _, name in ipairs(names) do set[name] = true end
+    sets[names] = set
+  end
+  return sets[names]
+end
+
+local function fill(row, fields, values)
+  for at, name in ipairs(fields) do
+    local value = values[at]
+    if IS_NUMBER[name] then value = value and tonumber(value) or NONE_IS_ZERO[name] and 0 end
+    if value and rawget(row, name) == nil then row[name] = value end
+  end
+end
+
+local function read_whole(ctx, row)
+  local values = redis.call('HMGET', hf.key.delivery(ctx.tag, row.id), unpack(ROW))
+  fill(row, ROW, values)
+  return values[4] and row or nil
+end
+
+-- The row of a delivery, or nil when there is none. A step may name the fields that it needs in most cases, `state` the
+-- first of them: they are read at once, and the first of the others that is asked for brings the whole row.
+function hf.read_delivery(ctx, id, fields)
+  if not fields then return read_whole(ctx, { id = id, message = hf.message_of(id) }) end
+  local values = redis.call('HMGET', hf.key.delivery(ctx.tag, id), unpack(fields))
+  if not values[1] then return nil end
+  local row, is_read = { id = id, message = hf.message_of(id) }, set_of(fields)
+  fill(row, fields, values)
+  return setmetatable(row, {
+    __index = function(_, name)
+      if is_read[name] or not set_of(ROW)[name] then return nil end
+      setmetatable(row, nil)
+      read_whole(ctx, row)
+      return row[name]
+    end,
+  })
+end
+
+-- What a step has yet to write of a row: written in one command with what follows, or before anything else is.
+function hf.write_pending(ctx, row, ...)
+  local fields, more = row.pending or {}, { ... }
+  local length = #fields
+  row.pending = nil
+  for at = 1, #more do fields[length + at] = more[at] end
+  if #fields > 0 then redis.call('HSET', hf.key.delivery(ctx.tag, row.id), unpack(fields)) end
 end
 
 -- deliver_by counts until the first claim.
@@ -72,7 +115,7 @@ function hf.settle_on_message(ctx, row)
   if not recipients then return end
   local settled = (tonumber(counted[2]) or 0) + 1
   if settled >= recipients then
-    redis.call('HSET', key, 'settled', settled, 'settled_at', ctx.now)
+    redis.call('HSET', key, 'settled', settled, 'settled_at', ctx.at)
     ctx.settled_messages[#ctx.settled_messages + 1] = row.message
   else
     redis.call('HSET', key, 'settled', settled)

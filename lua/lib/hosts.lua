@@ -9,6 +9,7 @@ function hf.route_host(ctx, host)
     hf.refuse('NO_ROUTE', 'host ' .. host .. ' never joined and open_hosts is 0; nothing was accepted')
   end
   hf.expect_type(hf.key.stream(ctx.tag, host), 'stream')
+  if not row[1] then hf.expect_type(hf.key.hosts(ctx.tag), 'set') end
   hf.retired_known(ctx, host, row[4])
   ctx.hosts[host] = { known = row[1] and true or false, group_made = row[3] and true or false }
   return ctx.hosts[host]

@@ -93,7 +93,7 @@ end
 
 function hf.delivery_id(value)
   if type(value) ~= 'string' or not hf.message_of(value) then
-    hf.refuse('INVALID_ARGUMENT', 'a delivery id is <message>.<n>, such as 1764430000000-000000.1')
+    hf.refuse('INVALID_ARGUMENT', 'a delivery id is <message>.<n>, such as 1764430000000-00000000.1')
   end
   return value
 end

@@ -1,7 +1,9 @@
 -- Mirror: the node's copy is durable. claimed -> mirrored, by the owner under its epoch.
 
+local FIELDS = { 'state', 'epoch', 'host', 'owner', 'incarnation' }
+
 function hf.mirror(ctx, node, id, epoch)
-  local row = hf.read_delivery(ctx, id)
+  local row = hf.read_delivery(ctx, id, FIELDS)
   if not row then return hf.item_refused(id, 'DELIVERY_NOT_FOUND') end
   local code = hf.check_owner(row, node, epoch)
   if code then return hf.item_refused(id, code, row) end

@@ -2,18 +2,63 @@
 
 local LATE_REPORTS_KEPT = 5
 local KEYS_KEPT = 20
+local NUMBERS_KNOWN = 20 -- attempt numbers whose field names are kept
 
-local ATTEMPT = {
-  'status', 'grant', 'node', 'incarnation', 'report_key', 'outcome', 'result', 'error_code', 'error_json',
-  'unknown_keys', 'late', 'late_keys', 'unknown_at', 'unknown_reports', 'session_epoch', 'replayed_at',
+-- What decides about an open attempt, and what else there is of a settled one.
+local OPEN = {
+  'status', 'grant', 'node', 'incarnation', 'unknown_keys', 'late_keys', 'unknown_at', 'unknown_reports', 'session_epoch',
+  'replayed_at',
 }
+local SETTLED = { 'report_key', 'outcome', 'result', 'error_code', 'error_json', 'late' }
 
-local function read_attempt(ctx, row, number)
+-- The names of the fields of an attempt, `attempt_<n>_<name>`, made once.
+local made = {}
+
+local function field(number, name)
+  local of_number = made[number]
+  if not of_number then
+    of_number = {}
+    if number <= NUMBERS_KNOWN then made[number] = of_number end
+  end
+  local known = of_number[name]
+  if not known then
+    known = 'attempt_' .. number .. '_' .. name
+    of_number[name] = known
+  end
+  return known
+end
+
+local function fields_of(number, list)
   local fields = {}
-  for at, name in ipairs(ATTEMPT) do fields[at] = 'attempt_' .. number .. '_' .. name end
-  local values = redis.call('HMGET', hf.key.delivery(ctx.tag, row.id), unpack(fields))
+  for at, name in ipairs(list) do fields[at] = field(number, name) end
+  return fields
+end
+
+-- What a report reads at once of a row and of the attempt, made once a number.
+local reading = {}
+
+local function fields_to_read(number)
+  if not reading[number] then
+    local fields = { 'state', 'epoch', 'host', 'attempts', 'session', 'takeovers' }
+    for _, name in ipairs(fields_of(number, OPEN)) do fields[#fields + 1] = name end
+    reading[number] = fields
+  end
+  return reading[number]
+end
+
+local function add_fields(attempt, names, values)
+  for at, name in ipairs(names) do attempt[name] = values[at] or '' end
+end
+
+local function read_fields(ctx, row, number, names)
+  return redis.call('HMGET', hf.key.delivery(ctx.tag, row.id), unpack(fields_of(number, names)))
+end
+
+-- `values` of OPEN, where they were read with the row.
+local function read_attempt(ctx, row, number, values)
   local attempt = { number = number }
-  for at, name in ipairs(ATTEMPT) do attempt[name] = values[at] or '' end
+  add_fields(attempt, OPEN, values or read_fields(ctx, row, number, OPEN))
+  if attempt.status ~= 'executing' then add_fields(attempt, SETTLED, read_fields(ctx, row, number, SETTLED)) end
   return attempt
 end
 
@@ -28,7 +73,7 @@ end
 -- Field-value pairs of one attempt: its number goes into the field names.
 local function numbered(number, ...)
   local words = { ... }
-  for at = 1, #words, 2 do words[at] = 'attempt_' .. number .. '_' .. words[at] end
+  for at = 1, #words, 2 do words[at] = field(number, words[at]) end
   return words
 end
 
@@ -39,6 +84,7 @@ end
 
 -- Key lists hold the latest ` key=digest`, blank-separated, so that a repeat is told from new content.
 local function digest_in(list, key)
+  if list == '' then return nil end
   for word in string.gmatch(list, '%S+') do
     if #word == #key + 41 and string.sub(word, 1, #key) == key then return string.sub(word, -40) end
   end
@@ -109,14 +155,14 @@ local STATUS = { result = 'done', terminal = 'terminal', not_sent = 'not_sent' }
 local function close(ctx, row, attempt, report, ...)
   local status = STATUS[report.kind]
   local fields = numbered(attempt.number, 'status', status, 'outcome', report.kind, 'report_key', report.key,
-    'settled_at', ctx.now)
+    'settled_at', ctx.at)
   if report.kind == 'result' then
-    fields[#fields + 1] = 'attempt_' .. attempt.number .. '_result'
+    fields[#fields + 1] = field(attempt.number, 'result')
     fields[#fields + 1] = report.result
   else
     for _, name in ipairs({ 'error_code', 'error_json' }) do
       if report[name] ~= '' then
-        fields[#fields + 1] = 'attempt_' .. attempt.number .. '_' .. name
+        fields[#fields + 1] = field(attempt.number, name)
         fields[#fields + 1] = report[name]
       end
     end
@@ -149,7 +195,7 @@ local function settle(ctx, row, attempt, node, report)
     close(ctx, row, attempt, report)
     go_on(ctx, row, node, report)
   else
-    close(ctx, row, attempt, report, 'settled_at', ctx.now)
+    close(ctx, row, attempt, report, 'settled_at', ctx.at)
     hf.stop_awaiting(ctx, row.host, row.id)
     hf.count(ctx, STATUS[report.kind], 1)
     hf.count(ctx, 'finished', 1)
@@ -165,12 +211,17 @@ end
 local function find_attempt(ctx, report)
   local delivery, number = hf.parse_attempt(report.id)
   if not delivery then delivery = hf.delivery_id(report.id) end
-  local row = hf.read_delivery(ctx, delivery)
+  local known = number and number >= 1 and number <= NUMBERS_KNOWN and fields_to_read(number)
+  local row = hf.read_delivery(ctx, delivery, known or nil)
   if not row then return nil, refused(report.id, 'DELIVERY_NOT_FOUND') end
   number = number or hf.attempt_of_grant(ctx, row, report.grant)
   if not number then return nil, refused(report.id, 'NOT_BEGUN', row) end
   if number < 1 or number > row.attempts then return nil, refused(report.id, 'ATTEMPT_NOT_FOUND', row) end
-  return row, nil, read_attempt(ctx, row, number)
+  local values = known and {}
+  if known then
+    for at, name in ipairs(OPEN) do values[at] = row[field(number, name)] end
+  end
+  return row, nil, read_attempt(ctx, row, number, values)
 end
 
 -- That a replay sent nothing says nothing of the run before it; a probe speaks of both.

@@ -27,6 +27,21 @@ function hf.slice_reply(ctx, sweep, slice)
   }
 end
 
+-- Whether a host holds anything that a sweep of it would look at; a key of a wrong type is something.
+function hf.is_busy(ctx, host)
+  local stream = hf.key.stream(ctx.tag, host)
+  local found = redis.call('TYPE', stream)['ok']
+  if found == 'stream' then
+    if redis.call('XLEN', stream) > 0 then return true end
+    local pending = redis.pcall('XPENDING', stream, 'nodes')
+    if pending.err or pending[1] > 0 then return true end
+  elseif found ~= 'none' then
+    return true
+  end
+  return redis.call('EXISTS', hf.key.awaiting(ctx.tag, host), hf.key.parked(ctx.tag, host)) > 0
+    or redis.call('ZSCORE', hf.key.stranded(ctx.tag), host) and true or false
+end
+
 -- Claims: a slice of a host's pending list against the rows.
 local function sweep_pending(ctx, slice, host, entry)
   local stream = hf.key.stream(ctx.tag, host)

@@ -113,7 +113,8 @@ function fingerprint(parts: {
     [...parts.recipients].sort(),
     parts.sha256,
   ])
-  return createHash('sha256').update(text).digest('hex')
+  // Kept once a message: the shorter text.
+  return createHash('sha256').update(text).digest('base64url')
 }
 
 /** UTF-8 for text, refusing what has no UTF-8 form; bytes as they are. */

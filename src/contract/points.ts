@@ -14,13 +14,10 @@ export const points = [
   'claim.sent',
   'claim.answered',
   'copy.stored',
-  'mirror.before',
-  'mirror.sent',
-  'mirror.answered',
-  'ack.before',
-  'ack.sent',
-  'ack.answered',
   'grant.stored',
+  'take.before',
+  'take.sent',
+  'take.answered',
   'begin.before',
   'begin.sent',
   'begin.answered',
@@ -39,7 +36,7 @@ export type Point = (typeof points)[number]
 /** Told when a point is reached, synchronously. */
 export type OnPoint = (point: Point) => void
 
-type CalledVerb = 'accept' | 'fan_out' | 'claim' | 'mirror' | 'ack' | 'begin' | 'report'
+type CalledVerb = 'accept' | 'fan_out' | 'claim' | 'take' | 'begin' | 'report'
 
 /** Makes one call with its three points around it. */
 export async function aroundCall<Reply>(

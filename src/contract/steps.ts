@@ -102,6 +102,17 @@ export interface BeginItem extends StepItem {
   readonly idempotent?: boolean | undefined
 }
 
+/** Mirror and ack in one, and with a grant begin as well: the node's copy and its grant are durable already. */
+export interface TakeItem extends StepItem {
+  readonly grant?: string | undefined
+}
+
+/** How the handoff of each item went, and the begins of those that were handed off and carry a grant. */
+export interface TakeReply {
+  readonly results: readonly StepResult[]
+  readonly begun: readonly StepResult[]
+}
+
 /** A report names its attempt, or the delivery where the node never learned the number. */
 export interface ReportItem {
   readonly id: string

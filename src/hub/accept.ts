@@ -1,9 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { backoffMs } from '../contract/backoff.js'
+import { type Batcher, createBatcher } from '../contract/batcher.js'
 import { HoldfastError, isHoldfastError } from '../contract/errors.js'
 import type { Accepted } from '../contract/hub.js'
 import { messageId } from '../contract/ids.js'
-import { type MessageInput, prepareMessage, type Recipient } from '../contract/message.js'
+import {
+  type MessageInput,
+  type PreparedMessage,
+  prepareMessage,
+  type Recipient,
+} from '../contract/message.js'
 import { aroundCall, type OnPoint } from '../contract/points.js'
 import type { AcceptedDelivery, DeliveryView } from '../contract/views.js'
 import type { Store } from '../record/connections.js'
@@ -18,19 +24,69 @@ export interface AcceptParts {
   readonly reader: Reader
   readonly keys: Keys
   readonly functions: Functions
+  readonly accepting: Accepting
   readonly deadlineMs: number
   readonly onPoint: OnPoint | undefined
 }
 
+/** Messages that are accepted at the same time share calls. */
+export type Accepting = Batcher<Incoming, FanOutReply | Error>
+
+interface Incoming {
+  readonly message: PreparedMessage
+  readonly onSent: (() => void) | undefined
+}
+
 const fanOutChunk = 64
+/** Of one call that accepts: it is to hold the server for a few milliseconds at most. */
+const batches = { most: 64, atOnce: 2, weight: { most: 256, of: weightOf } }
+const bytesAsHeavyAsOne = 4096
 const retry = { leastMs: 20, mostMs: 1000 }
+
+/** Nobody waits for company: what comes while calls are under way goes into the next one together. */
+export function createAccepting(functions: Functions): Accepting {
+  return createBatcher({
+    ...batches,
+    send: (incoming: readonly Incoming[]) => acceptTogether(functions, incoming),
+  })
+}
+
+async function acceptTogether(
+  functions: Functions,
+  incoming: readonly Incoming[],
+): Promise<readonly (FanOutReply | Error)[]> {
+  const onSent = () => {
+    for (const each of incoming) each.onSent?.()
+  }
+  const [only, ...others] = incoming
+  if (only !== undefined && others.length === 0) return [await functions.accept(only.message, { onSent })]
+  return await functions.acceptBatch(
+    incoming.map(({ message }) => message),
+    { onSent },
+  )
+}
+
+/** Roughly the deliveries that accepting it makes at once; bytes count too. */
+function weightOf({ message }: Incoming): number {
+  return 1 + message.recipients.length + message.payload.length / bytesAsHeavyAsOne
+}
+
+async function accept(
+  parts: AcceptParts,
+  message: PreparedMessage,
+  onSent?: () => void,
+): Promise<FanOutReply> {
+  const answer = await parts.accepting.submit({ message, onSent })
+  if (answer instanceof Error) throw answer
+  return answer
+}
 
 /** Accepts, makes what accept left owed, and answers the deliveries as they stand. */
 export async function acceptMessage(parts: AcceptParts, input: MessageInput): Promise<Accepted> {
   const { functions, reader, keys, deadlineMs, onPoint } = parts
   const message = prepareMessage(input)
   const reply = await untilAnswered(deadlineMs, () =>
-    aroundCall('accept', onPoint, (options) => functions.accept(message, options)),
+    aroundCall('accept', onPoint, ({ onSent }) => accept(parts, message, onSent)),
   )
   const made = await completeFanOut(functions, reply, onPoint)
   // Another hub may have made some of them: then the record alone knows them all.

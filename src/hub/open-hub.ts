@@ -21,7 +21,7 @@ import { functionsOf, type InitReply } from '../record/functions.js'
 import { type Keys, keysOf } from '../record/keys.js'
 import { loadLibrary } from '../record/library.js'
 import { readerOf } from '../record/reader.js'
-import { type AcceptParts, acceptMessage, resendMessage } from './accept.js'
+import { type AcceptParts, acceptMessage, createAccepting, resendMessage } from './accept.js'
 import { auditRecord } from './audit.js'
 import { actOnMany } from './bulk.js'
 import { changeSettings, readConfiguration } from './configuration.js'
@@ -118,7 +118,16 @@ function hubOn(store: Store, keys: Keys, options: HubOptions): OpenedHub {
   const functions = functionsOf(store, keys.tag)
   const reader = readerOf(store, keys)
   const deadlineMs = options.deadlineMs ?? defaultDeadlineMs
-  const parts: AcceptParts = { store, reader, keys, functions, deadlineMs, onPoint: options.onPoint }
+  const accepting = createAccepting(functions)
+  const parts: AcceptParts = {
+    store,
+    reader,
+    keys,
+    functions,
+    accepting,
+    deadlineMs,
+    onPoint: options.onPoint,
+  }
   const closing = new AbortController()
   const openTail = () => openBlockingReader({ url: options.redis, name: 'holdfast-tail' })
   const tail = createLogTail(openTail, reader, keys)

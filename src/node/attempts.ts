@@ -6,7 +6,7 @@ import type { OnPoint } from '../contract/points.js'
 import type { BeginItem, StepDone, StepRefused, StepResult } from '../contract/steps.js'
 import type { BlockingMeter } from './blocking.js'
 import type { Executor } from './executor.js'
-import type { Verdict, Work } from './lanes.js'
+import type { Arrival, Verdict, Work } from './lanes.js'
 import { runWithLimit } from './limit.js'
 import type { NodeLog } from './log.js'
 import type { Mirror } from './mirror.js'
@@ -57,6 +57,36 @@ export function createAttempts(options: AttemptsOptions): Attempts {
   const handlers = new Set<AbortController>()
 
   async function run(work: Work): Promise<Verdict> {
+    return work.arrival === undefined ? await runOwned(work) : await runArriving(work, work.arrival)
+  }
+
+  /** Begins in the call that hands it off, where that has not been made yet. */
+  async function runArriving(work: Work, arrival: Arrival): Promise<Verdict> {
+    const grant = arrival.open ? randomUUID() : undefined
+    if (grant !== undefined) arrival.join(grant, mintFirst(work, grant))
+    const { accepted, begun } = await arrival.answer
+    work.arrival = undefined
+    if (!accepted) {
+      if (grant !== undefined) await forgetGrant(work, grant)
+      return over
+    }
+    if (grant === undefined || begun === undefined) return await runOwned(work)
+    return begun.ok ? await execute(work, grant, begun) : await refused(work, grant, begun)
+  }
+
+  /** False where an earlier grant is still open: that is concluded after the handoff. */
+  async function mintFirst(work: Work, grant: string): Promise<boolean> {
+    try {
+      await mirror.mintGrant({ grant, delivery: work.id, epoch: work.epoch })
+    } catch (error) {
+      if (!isHoldfastError(error, 'GRANT_OPEN')) throw error
+      return false
+    }
+    onPoint?.('grant.stored')
+    return true
+  }
+
+  async function runOwned(work: Work): Promise<Verdict> {
     const grant = work.grant ?? (await mint(work))
     if (grant === undefined) return over
     if (work.replay) return await runAgain(work, grant)

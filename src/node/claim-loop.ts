@@ -33,6 +33,8 @@ export interface ClaimLoop {
 }
 
 const claimAtOnce = 100
+/** What one claim gave is handed off while the next ones are under way. */
+const handoffsAtOnce = 4
 /** A claim answers when something may become runnable; this bounds the wait where it cannot know. */
 const waitAtMostMs = 60_000
 /** Paused and put-off deliveries do not use up the buffer, but they are not gathered without bound either. */
@@ -44,6 +46,7 @@ export function createClaimLoop(options: ClaimLoopOptions): ClaimLoop {
   let request = 0
   let resumed = false
   let signalRoom: () => void = () => undefined
+  const handing = new Set<Promise<void>>()
   stopping.signal.addEventListener('abort', () => signalRoom())
 
   function freePlaces(): number {
@@ -68,12 +71,27 @@ export function createClaimLoop(options: ClaimLoopOptions): ClaimLoop {
     if (reply.ghosts.length > 0)
       log.warn({ entries: reply.ghosts }, 'pending entries were gone from the stream')
     if (reply.missing.length > 0) log.error({ ids: reply.missing }, 'rows are missing from the record')
-    await options.handoff(reply.deliveries)
+    await handOff(reply)
     if (!reply.more && !resumed) {
+      await Promise.all(handing)
       resumed = true
       await options.onResumed()
     }
     return reply
+  }
+
+  /**
+   * Begins to hand off, in the order of the claims; one that failed ends the loop. What was recovered may be what made
+   * its node exit: nothing is claimed beside it.
+   */
+  async function handOff({ deliveries }: ClaimReply): Promise<void> {
+    if (deliveries.length === 0) return
+    const one = options.handoff(deliveries).then(() => void handing.delete(one))
+    handing.add(one)
+    // A wait for more would keep the failure waiting.
+    one.catch(() => stopping.abort())
+    if (deliveries.some(({ how }) => how === 'resume' || how === 'takeover')) await Promise.all(handing)
+    if (handing.size >= handoffsAtOnce) await Promise.race(handing)
   }
 
   return {
@@ -88,6 +106,7 @@ export function createClaimLoop(options: ClaimLoopOptions): ClaimLoop {
         // What was paused may run now: whatever ended the wait may have lifted it.
         if (!reply.more) lanes.wake()
       }
+      await Promise.all(handing)
     },
     room: () => signalRoom(),
     stop: () => stopping.abort(),

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import { backoffMs } from '../contract/backoff.js'
 import type { OnPoint } from '../contract/points.js'
-import type { ClaimedDelivery, RefuseItem, StepItem, StepResult } from '../contract/steps.js'
+import type { ClaimedDelivery, RefuseItem, StepResult, TakeItem, TakeReply } from '../contract/steps.js'
 import { redrive } from './attempts.js'
-import type { Lanes, Work } from './lanes.js'
+import type { Arrival, Lanes, Work } from './lanes.js'
 import type { NodeLog } from './log.js'
 import type { Mirror } from './mirror.js'
 
@@ -12,15 +12,17 @@ export interface HandoffOptions {
   readonly lanes: Lanes
   /** The steps, each repeated until it is answered. */
   readonly steps: {
-    mirror(items: readonly StepItem[]): Promise<readonly StepResult[]>
-    ack(items: readonly StepItem[]): Promise<readonly StepResult[]>
+    take(items: readonly TakeItem[]): Promise<TakeReply>
     refuse(items: readonly RefuseItem[]): Promise<readonly StepResult[]>
   }
   readonly log: NodeLog
   readonly onPoint: OnPoint | undefined
 }
 
-/** Takes claimed deliveries on: digest checked, copy durable, mirrored, acknowledged, then queued to run. */
+/**
+ * Takes claimed deliveries on: digest checked, copy durable, then mirrored and acknowledged in one call, in which those
+ * that can run at once are begun as well.
+ */
 export type Handoff = (claimed: readonly ClaimedDelivery[]) => Promise<void>
 
 export function createHandoff(options: HandoffOptions): Handoff {
@@ -30,17 +32,40 @@ export function createHandoff(options: HandoffOptions): Handoff {
     const fresh = claimed.filter((each) => isOpen(each) && (lanes.epochOf(each.id) ?? -1) < each.epoch)
     const good = await refuseCorrupt(fresh)
     if (good.length === 0) return
-    await mirror.storeCopies(good.map(copyOf))
-    onPoint?.('copy.stored')
-    const mirrored = await keepAccepted('mirror', good, 'claimed', steps.mirror)
-    const acknowledged = await keepAccepted('ack', mirrored, 'mirrored', steps.ack)
-    for (const each of acknowledged) takeOn(each)
+    const stored = mirror.storeCopies(good.map(copyOf)).then(() => onPoint?.('copy.stored'))
+    // What a lane starts at once mints its grant now: copy and grant are durable by one commit.
+    const arrivals = good.map(takeOn)
+    try {
+      const items = await Promise.all(arrivals.map((arrival) => arrival.item()))
+      await stored
+      await settle(arrivals, await steps.take(items))
+    } catch (error) {
+      for (const arrival of arrivals) arrival.fail(error)
+      throw error
+    }
+  }
+
+  async function settle(arrivals: readonly OpenArrival[], { results, begun }: TakeReply): Promise<void> {
+    const begins = new Map(begun.map((answer) => [answer.id, answer]))
+    const refused = results.filter((answer) => !answer.ok)
+    for (const answer of refused) {
+      const { id: delivery, code, owner } = answer
+      log.info({ delivery, code, owner }, 'refused; the copy is dropped')
+    }
+    if (refused.length > 0) await mirror.dropCopies(refused.map(({ id }) => id))
+    for (const [at, arrival] of arrivals.entries()) {
+      const answer = results[at]
+      if (answer === undefined)
+        throw new Error(`${arrivals.length} were handed off, ${results.length} answered`)
+      arrival.end({ accepted: answer.ok, begun: begins.get(answer.id) })
+    }
   }
 
   /** A redrive goes on where an earlier process of this node left it: its backoff is kept in the mirror. */
-  function takeOn(claimed: ClaimedDelivery): void {
+  function takeOn(claimed: ClaimedDelivery): OpenArrival {
     const known = claimed.how === 'resume' ? mirror.copy(claimed.id) : undefined
-    const work = { ...workOf(claimed), tries: known?.tries ?? 0 }
+    const arrival = openArrival(claimed)
+    const work = { ...workOf(claimed), tries: known?.tries ?? 0, arrival }
     // Written by a clock that may have been put right since: never longer than a backoff can be.
     const leftMs = (known?.notBeforeMs ?? 0) - Date.now()
     lanes.add(
@@ -53,6 +78,7 @@ export function createHandoff(options: HandoffOptions): Handoff {
         ),
       ),
     )
+    return arrival
   }
 
   async function refuseCorrupt(deliveries: readonly ClaimedDelivery[]): Promise<ClaimedDelivery[]> {
@@ -64,30 +90,42 @@ export function createHandoff(options: HandoffOptions): Handoff {
     )
     return deliveries.filter((each) => !corrupt.includes(each))
   }
+}
 
-  /** Takes the step for those that need it; drops the copies of those that were refused. */
-  async function keepAccepted(
-    step: 'mirror' | 'ack',
-    deliveries: readonly ClaimedDelivery[],
-    upTo: 'claimed' | 'mirrored',
-    send: (items: readonly StepItem[]) => Promise<readonly StepResult[]>,
-  ): Promise<ClaimedDelivery[]> {
-    const due = deliveries.filter(
-      (each) => each.state === 'claimed' || (upTo === 'mirrored' && each.state === 'mirrored'),
-    )
-    if (due.length === 0) return [...deliveries]
-    const answers = await send(due.map(({ id, epoch }) => ({ id, epoch })))
-    const refused = new Set<string>()
-    for (const answer of answers) {
-      if (answer.ok) continue
-      refused.add(answer.id)
-      log.info(
-        { delivery: answer.id, step, code: answer.code, owner: answer.owner },
-        'refused; the copy is dropped',
-      )
-    }
-    if (refused.size > 0) await mirror.dropCopies([...refused])
-    return deliveries.filter((each) => !refused.has(each.id))
+interface OpenArrival extends Arrival {
+  /** What is sent for it; nothing can join from then on. */
+  item(): Promise<TakeItem>
+  end(answer: Awaited<Arrival['answer']>): void
+  fail(error: unknown): void
+}
+
+function openArrival({ id, epoch }: ClaimedDelivery): OpenArrival {
+  let open = true
+  let joined: { grant: string; minted: Promise<boolean> } | undefined
+  let end: OpenArrival['end'] = () => undefined
+  let fail: OpenArrival['fail'] = () => undefined
+  const answer: Arrival['answer'] = new Promise((resolve, reject) => {
+    end = resolve
+    fail = reject
+  })
+  // Its lane may not have come to it when the handoff fails.
+  answer.catch(() => undefined)
+  return {
+    get open() {
+      return open
+    },
+    answer,
+    join: (grant, minted) => {
+      joined = { grant, minted }
+    },
+    item: async () => {
+      open = false
+      return joined !== undefined && (await joined.minted)
+        ? { id, epoch, grant: joined.grant }
+        : { id, epoch }
+    },
+    end,
+    fail,
   }
 }
 

@@ -1,7 +1,17 @@
 import { backoffMs } from '../contract/backoff.js'
-import type { ClaimedDelivery } from '../contract/steps.js'
+import type { ClaimedDelivery, StepResult } from '../contract/steps.js'
 
-/** A delivery that this node holds, has handed off and will execute. */
+/** A delivery that is being handed off to this node. */
+export interface Arrival {
+  /** Whether a begin can still be asked for in the same call as the handoff. */
+  readonly open: boolean
+  /** Asks for that, under a grant; `minted` tells once whether the grant is durable. */
+  join(grant: string, minted: Promise<boolean>): void
+  /** What the record answered: whether it is ours, and what became of the begin that was asked for with it. */
+  readonly answer: Promise<{ readonly accepted: boolean; readonly begun?: StepResult | undefined }>
+}
+
+/** A delivery that this node holds and will execute, once it is handed off. */
 export interface Work {
   readonly id: string
   epoch: number
@@ -14,6 +24,8 @@ export interface Work {
   grant: string | undefined
   /** Begun by an earlier process, under `grant`: to be begun again. */
   readonly replay: boolean
+  /** Missing once the handoff is over. */
+  arrival?: Arrival | undefined
 }
 
 /** What became of one run. `again`: not_sent, to be tried after a while; `paused`: begin was refused for now. */

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { type Commits, groupCommits, type MirrorStats } from './mirror/commits.js'
 import { type CopyBook, copyBook } from './mirror/copies.js'
-import { type GrantBook, grantBook, readGrants, type StoredGrant } from './mirror/grants.js'
+import { type GrantBook, grantBook, hasChildren, readGrants, type StoredGrant } from './mirror/grants.js'
 import { type ReportBook, readReports, reportBook, type StoredReport } from './mirror/reports.js'
 import { type MirrorOwner, prepareMirror, readMeta, writeMeta } from './mirror/schema.js'
 import { checked, openStore, orUnusable, type Store } from './mirror/store.js'
@@ -32,7 +32,8 @@ export interface MirrorOptions extends MirrorOwner {
  * every later write is refused too, until the file is opened again. A write that refuses itself does so
  * alone. Words with a NUL character and numbers that are not safe integers are INVALID_ARGUMENT.
  *
- * Reads are synchronous and see what is committed.
+ * Reads are synchronous; those of grants and reports see every write that was asked for before, those of copies what
+ * is committed.
  */
 export interface Mirror extends CopyBook, GrantBook, ReportBook {
   readonly file: string
@@ -60,7 +61,11 @@ export function openMirror(options: MirrorOptions): Mirror {
   const { file, lockWaitMs = 2000, now = Date.now } = options
   const store = openStore(file, lockWaitMs)
   try {
-    const incarnation = orUnusable(file, () => prepareMirror(store, file, options))
+    const incarnation = orUnusable(file, () => {
+      const raised = prepareMirror(store, file, options)
+      store.syncNow()
+      return raised
+    })
     return mirrorOn(store, file, incarnation, now, options.onCommit)
   } catch (error) {
     store.close()
@@ -76,15 +81,22 @@ function mirrorOn(
   onCommit: MirrorOptions['onCommit'],
 ): Mirror {
   const commits = groupCommits(store, file, onCommit)
+  let anyChildren = orUnusable(file, () => hasChildren(store))
+  const onChild = () => {
+    anyChildren = true
+  }
   return {
     file,
     incarnation,
     instance: randomUUID(),
     ...readable(file, copyBook(store, commits, incarnation, now)),
-    ...readableGrants(file, grantBook(store, commits, incarnation, now)),
-    ...reportBook(store, commits, now),
+    ...readableGrants(file, grantBook(store, commits, incarnation, now, onChild), commits),
+    ...reportBook(store, commits, now, () => anyChildren),
     ...logPosition(store, commits, file),
-    recovery: () => orUnusable(file, () => ({ reports: readReports(store), grants: readGrants(store) })),
+    recovery: () => {
+      commits.flush()
+      return orUnusable(file, () => ({ reports: readReports(store), grants: readGrants(store) }))
+    },
     stats: commits.stats,
     close: closing(store, commits, file),
   }
@@ -94,8 +106,14 @@ function readable(file: string, book: CopyBook): CopyBook {
   return { ...book, copy: (deliveryId) => orUnusable(file, () => book.copy(deliveryId)) }
 }
 
-function readableGrants(file: string, book: GrantBook): GrantBook {
-  return { ...book, holdsGrant: (grant) => orUnusable(file, () => book.holdsGrant(grant)) }
+function readableGrants(file: string, book: GrantBook, commits: Commits): GrantBook {
+  return {
+    ...book,
+    holdsGrant: (grant) => {
+      commits.flush()
+      return orUnusable(file, () => book.holdsGrant(grant))
+    },
+  }
 }
 
 function logPosition(
@@ -115,7 +133,7 @@ function logPosition(
 function closing(store: Store, commits: Commits, file: string): () => Promise<void> {
   let closed: Promise<void> | undefined
   const close = async (): Promise<void> => {
-    commits.drain()
+    await commits.drain()
     orUnusable(file, store.close)
   }
   return () => {

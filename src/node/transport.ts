@@ -9,6 +9,8 @@ import type {
   ReportItem,
   StepItem,
   StepResult,
+  TakeItem,
+  TakeReply,
 } from '../contract/steps.js'
 
 /** Options of one call: `onSent` is told when the request has been handed to the socket. */
@@ -38,6 +40,8 @@ export interface NodeTransport {
   ack(who: NodeIdentity, items: readonly StepItem[], options: SendOptions): Promise<readonly StepResult[]>
   refuse(who: NodeIdentity, items: readonly RefuseItem[]): Promise<readonly StepResult[]>
   begin(who: NodeIdentity, items: readonly BeginItem[], options: SendOptions): Promise<readonly StepResult[]>
+  /** Mirror and ack, and begin where there is a grant. */
+  take(who: NodeIdentity, items: readonly TakeItem[], options: SendOptions): Promise<TakeReply>
   report(
     who: NodeIdentity,
     items: readonly ReportItem[],

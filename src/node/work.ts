@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { backoffMs } from '../contract/backoff.js'
+import { createBatcher } from '../contract/batcher.js'
 import { type HoldfastError, isHoldfastError } from '../contract/errors.js'
 import { aroundCall, type OnPoint } from '../contract/points.js'
 import type {
@@ -9,11 +10,11 @@ import type {
   NodeIdentity,
   RefuseItem,
   ReportItem,
-  StepItem,
   StepResult,
+  TakeItem,
+  TakeReply,
 } from '../contract/steps.js'
 import { type Attempts, createAttempts } from './attempts.js'
-import { createBatcher } from './batcher.js'
 import type { BlockingMeter } from './blocking.js'
 import { type ClaimLoop, type ClaimWait, createClaimLoop } from './claim-loop.js'
 import type { NodeEnd } from './create-node.js'
@@ -59,8 +60,7 @@ interface Progress {
 /** The steps of this process, each repeated until it is answered. */
 interface Steps {
   claim(request: number, count: number, waiting: ClaimWait): Promise<ClaimReply>
-  mirror(items: readonly StepItem[]): Promise<readonly StepResult[]>
-  ack(items: readonly StepItem[]): Promise<readonly StepResult[]>
+  take(items: readonly TakeItem[]): Promise<TakeReply>
   refuse(items: readonly RefuseItem[]): Promise<readonly StepResult[]>
   /** Gathered into batches with whatever else begins or reports meanwhile. */
   begin(item: BeginItem): Promise<StepResult>
@@ -118,16 +118,20 @@ function stepsOf(
   persistence: Persistence,
   onPoint: OnPoint | undefined,
 ): Steps {
-  const begins = createBatcher<BeginItem, StepResult>(batchAtMost, (items) =>
-    persistence.call('begin', () =>
-      aroundCall('begin', onPoint, (sending) => transport.begin(who, items, sending)),
-    ),
-  )
-  const reports = createBatcher<ReportItem, StepResult>(batchAtMost, (items) =>
-    persistence.call('report', () =>
-      aroundCall('report', onPoint, (sending) => transport.report(who, items, sending)),
-    ),
-  )
+  const begins = createBatcher({
+    most: batchAtMost,
+    send: (items: readonly BeginItem[]) =>
+      persistence.call('begin', () =>
+        aroundCall('begin', onPoint, (sending) => transport.begin(who, items, sending)),
+      ),
+  })
+  const reports = createBatcher({
+    most: batchAtMost,
+    send: (items: readonly ReportItem[]) =>
+      persistence.call('report', () =>
+        aroundCall('report', onPoint, (sending) => transport.report(who, items, sending)),
+      ),
+  })
   return {
     claim: (request, count, waiting) =>
       persistence.call('claim', () =>
@@ -135,13 +139,9 @@ function stepsOf(
           transport.claim(who, request, count, { ...sending, ...waiting }),
         ),
       ),
-    mirror: (items) =>
-      persistence.call('mirror', () =>
-        aroundCall('mirror', onPoint, (sending) => transport.mirror(who, items, sending)),
-      ),
-    ack: (items) =>
-      persistence.call('ack', () =>
-        aroundCall('ack', onPoint, (sending) => transport.ack(who, items, sending)),
+    take: (items) =>
+      persistence.call('take', () =>
+        aroundCall('take', onPoint, (sending) => transport.take(who, items, sending)),
       ),
     refuse: (items) => persistence.call('refuse', () => transport.refuse(who, items)),
     begin: begins.submit,

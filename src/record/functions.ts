@@ -12,10 +12,13 @@ import type {
   ReportItem,
   StepItem,
   StepResult,
+  TakeItem,
+  TakeReply,
 } from '../contract/steps.js'
 import type { FenceReply, LiftReply, OperatorReply, WhyReply } from '../contract/views.js'
 import type { Argument, CallOptions, Store } from './connections.js'
 import { type EffectFunctions, effectFunctionsOf } from './effect-functions.js'
+import { failureOfReply } from './link.js'
 import {
   claimedDeliveryOf,
   type Fields,
@@ -73,6 +76,11 @@ export interface InitReply {
 export interface Functions extends EffectFunctions, SessionFunctions, SweepFunctions {
   init(storeId: string, afterLoss: boolean): Promise<InitReply>
   accept(message: PreparedMessage, options?: CallOptions): Promise<FanOutReply>
+  /** Up to 100 messages in one call, each accepted, or refused with its own error, for itself. */
+  acceptBatch(
+    messages: readonly PreparedMessage[],
+    options?: CallOptions,
+  ): Promise<readonly (FanOutReply | Error)[]>
   fanOut(messageId: string, chunk: number, options?: CallOptions): Promise<FanOutReply>
   join(who: NodeIdentity, instance: string, scopes: readonly string[], lastLogId: string): Promise<JoinReply>
   heartbeat(who: NodeIdentity, beat: Heartbeat): Promise<HeartbeatReply>
@@ -86,6 +94,7 @@ export interface Functions extends EffectFunctions, SessionFunctions, SweepFunct
     options?: CallOptions,
   ): Promise<readonly StepResult[]>
   begin(who: NodeIdentity, items: readonly BeginItem[], options?: CallOptions): Promise<readonly StepResult[]>
+  take(who: NodeIdentity, items: readonly TakeItem[], options?: CallOptions): Promise<TakeReply>
   report(
     who: NodeIdentity,
     items: readonly ReportItem[],
@@ -180,6 +189,10 @@ export function functionsOf(store: Store, tag: string): Functions {
     },
     accept: async (message, options) =>
       fanOutReplyOf(await call('accept', acceptArguments(message), options)),
+    acceptBatch: async (messages, options) => {
+      const args = messages.flatMap((message) => [message.recipients.length, ...acceptArguments(message)])
+      return listOf(await call('accept_batch', args, options), 'results').map(acceptedOrNot)
+    },
     fanOut: async (messageId, chunk, options) =>
       fanOutReplyOf(await call('fan_out', [messageId, chunk], options)),
     join: async (who, instance, scopes, lastLogId) =>
@@ -219,6 +232,14 @@ export function functionsOf(store: Store, tag: string): Functions {
         items.map((item) => [item.id, item.epoch, item.grant, item.idempotent === true ? 1 : 0]),
         options,
       ),
+    take: async (who, items, options) => {
+      const args = items.flatMap((item) => [item.id, item.epoch, item.grant ?? ''])
+      const reply = await call('take', [...identityOf(who), ...args], options)
+      return {
+        results: listOf(reply, 'results').map(stepResultOf),
+        begun: listOf(reply, 'begun').map(stepResultOf),
+      }
+    },
     report: (who, items, options) => batch('report', who, items.map(reportArguments), options),
     pause: (scope, reason, actor, untilMs) => setFence('pause', scope, reason, actor, untilMs),
     block: (scope, reason, actor, untilMs) => setFence('block', scope, reason, actor, untilMs),
@@ -305,6 +326,13 @@ function reportArguments(item: ReportItem): Argument[] {
   const ended = item.ended === true ? 1 : 0
   if (outcome.kind === 'result') return [...start, outcome.result, '', '', ended]
   return [...start, '', outcome.errorCode, outcome.errorJson ?? '', ended]
+}
+
+/** One of a batch: what it was answered, or what it was refused with. */
+function acceptedOrNot(item: unknown): FanOutReply | Error {
+  const reply = fieldsOf(item)
+  const failure = optionalText(reply, 'failure')
+  return failure === undefined ? fanOutReplyOf(reply) : failureOfReply(failure)
 }
 
 function fanOutReplyOf(reply: Fields): FanOutReply {

@@ -1,6 +1,6 @@
 import type { SweepName, Swept } from '../contract/sweeps.js'
 import type { Argument } from './connections.js'
-import { type Fields, listOf, number, text } from './replies.js'
+import { type Fields, listOf, number, text, textOf } from './replies.js'
 
 /** One slice of a sweep. */
 export interface Slice extends Swept {
@@ -63,6 +63,8 @@ export interface SweepRun extends Swept {
 
 export interface SweepFunctions {
   sweepHost(name: HostSweep, host: string, cursor: string): Promise<Slice>
+  /** Of these hosts, at most 1,000, those that hold anything a sweep would look at. */
+  busyHosts(hosts: readonly string[]): Promise<string[]>
   sweepHub(name: HubSweep, cursor: string): Promise<Slice>
   reconcile(
     ids: readonly string[],
@@ -90,6 +92,7 @@ type CallFunction = (verb: string, args: readonly Argument[]) => Promise<Fields>
 export function sweepFunctionsOf(call: CallFunction): SweepFunctions {
   return {
     sweepHost: async (name, host, cursor) => sliceOf(await call(`sweep_${name}`, [host, cursor])),
+    busyHosts: async (hosts) => listOf(await call('busy_hosts', hosts), 'hosts').map(textOf),
     sweepHub: async (name, cursor) => sliceOf(await call(`sweep_${name}`, [cursor])),
     reconcile: async (ids, { repair, lanes }) => {
       const reply = await call('reconcile', [repair ? 1 : 0, lanes ? 1 : 0, ...ids])

@@ -2,26 +2,36 @@ import { hostNames } from '../hub/delivery-pages.js'
 import type { HostSweep } from '../record/sweep-functions.js'
 import { type Run, type SweepParts, slicesAtMost, sumOf } from './sweep.js'
 
+/** Hosts that are asked for at once whether they hold anything. */
+const askedAtOnce = 200
+
 /**
- * Runs a sweep of every host, each from its beginning to its end. A run that is cut (by its bound, or a stop) goes on
- * with the host where it was: the cursor is `<host> <cursor of the host>`.
+ * Runs a sweep of every host that holds anything, each from its beginning to its end; `idleToo`: of the others as well. A
+ * run that is cut (by its bound, or a stop) goes on with the host where it was: the cursor is `<host> <cursor of the host>`.
  */
-export async function sweepHosts(name: HostSweep, { parts, cursor, signal }: SweepParts): Promise<Run> {
+export async function sweepHosts(
+  name: HostSweep,
+  { parts, cursor, signal }: SweepParts,
+  { idleToo = false }: { readonly idleToo?: boolean } = {},
+): Promise<Run> {
   const { functions, reader, keys } = parts
-  const hosts = (await hostNames(reader, keys)).sort()
   const [firstHost = '', firstCursor = ''] = cursor === '' ? [] : splitAt(cursor)
+  const all = (await hostNames(reader, keys)).sort().filter((host) => host >= firstHost)
   const sum = sumOf()
   let slices = 0
-  for (const host of hosts) {
-    if (host < firstHost) continue
-    let at = host === firstHost ? firstCursor : ''
-    do {
-      if (slices >= slicesAtMost || signal.aborted) return sum.run(`${host} ${at}`)
-      const swept = await functions.sweepHost(name, host, at)
-      sum.add(swept)
-      at = swept.cursor
-      slices += 1
-    } while (at !== '')
+  for (let next = 0; next < all.length; next += askedAtOnce) {
+    const some = all.slice(next, next + askedAtOnce)
+    if (slices >= slicesAtMost || signal.aborted) return sum.run(`${some[0]} `)
+    for (const host of idleToo ? some : await functions.busyHosts(some)) {
+      let at = host === firstHost ? firstCursor : ''
+      do {
+        if (slices >= slicesAtMost || signal.aborted) return sum.run(`${host} ${at}`)
+        const swept = await functions.sweepHost(name, host, at)
+        sum.add(swept)
+        at = swept.cursor
+        slices += 1
+      } while (at !== '')
+    }
   }
   return sum.run('')
 }

@@ -2,4 +2,7 @@ import { sweepHosts } from './by-host.js'
 import type { Sweep } from './sweep.js'
 
 /** Dead consumers leave their groups, only when they own nothing. */
-export const nodesSweep: Sweep = { name: 'nodes', run: (parts) => sweepHosts('nodes', parts) }
+export const nodesSweep: Sweep = {
+  name: 'nodes',
+  run: (parts) => sweepHosts('nodes', parts, { idleToo: true }),
+}

@@ -9,6 +9,14 @@ import type { SweepRun } from '../record/sweep-functions.js'
 import { registry } from './registry.js'
 import { runSweep } from './run.js'
 
+/**
+ * Whether a schedule has a run to come. Each run brings the next one; where the server took no writes just then, a
+ * schedule is left that brings none.
+ */
+function isOnItsWay(schedule: { readonly next?: number | undefined } | undefined, everyMs: number): boolean {
+  return schedule?.next !== undefined && schedule.next > Date.now() - Math.max(everyMs, lateMs)
+}
+
 /** The part of a pino logger that sweeps use. */
 export interface SweepLog {
   info(particulars: object, message: string): void
@@ -35,6 +43,8 @@ export interface Schedule {
 const queueName = 'sweeps'
 /** The intervals of the record are looked at this often. */
 const lookEveryMs = 5000
+/** A run that is later than this, or than its interval, is not on its way any more. */
+const lateMs = 1000
 const defaultLockMs = 30_000
 const retryMs = 2000
 
@@ -88,7 +98,7 @@ export async function startSchedule({
     const intervals = await readIntervals(parts.reader, parts.keys)
     for (const name of sweepNames) {
       const every = intervals[name]
-      if (before[name] === every && (await queue.getJobScheduler(name)) !== undefined) continue
+      if (before[name] === every && isOnItsWay(await queue.getJobScheduler(name), every)) continue
       if (every === 0) await queue.removeJobScheduler(name)
       else await queue.upsertJobScheduler(name, { every }, { name })
     }

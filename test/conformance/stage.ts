@@ -12,6 +12,8 @@ import type {
   StepItem,
   StepRefused,
   StepResult,
+  TakeItem,
+  TakeReply,
 } from '../../src/contract/steps.js'
 import type { ClaimSendOptions, NodeTransport } from '../../src/node/transport.js'
 import { until } from '../support/until.js'
@@ -51,6 +53,7 @@ export interface Speaker {
   mirror(...items: StepItem[]): Promise<readonly StepResult[]>
   ack(...items: StepItem[]): Promise<readonly StepResult[]>
   begin(...items: BeginItem[]): Promise<readonly StepResult[]>
+  take(...items: TakeItem[]): Promise<TakeReply>
   /** Begins one delivery, which must be granted. */
   open(item: StepItem): Promise<OpenAttempt>
   report(...items: ReportItem[]): Promise<readonly StepResult[]>
@@ -168,6 +171,7 @@ function speakerOf(who: NodeIdentity, transport: NodeTransport, accept: Stage['a
     mirror,
     ack,
     begin,
+    take: (...items) => transport.take(who, items, {}),
     open: async (given) => {
       grants += 1
       const asked = { ...item(given), grant: `grant-${grants}` }

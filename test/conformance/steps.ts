@@ -66,6 +66,109 @@ export function steps(make: Make): void {
     })
   })
 
+  describe('take', () => {
+    it.each(['claimed', 'mirrored', 'delivered'] as const)(
+      'hands off what is %s, and begins it under its grant; answered the same again',
+      async (state) => {
+        const stage = await make()
+        const node = await stage.join()
+        const [bare, granted] = [await node.takeOne(state), await node.takeOne(state)]
+        expect(await sameAgain(stage, () => node.take(bare, { ...granted, grant: 'g' }))).toEqual({
+          results: [
+            { ...bare, ok: true, state: 'delivered' },
+            { ...granted, ok: true, state: 'delivered' },
+          ],
+          begun: [{ ...granted, ok: true, state: 'delivered', attempt: 1 }],
+        })
+        expect(await stage.shown((hub) => hub.delivery(granted.id))).toMatchObject({
+          state: 'delivered',
+          attempts: [{ id: `${granted.id}/1`, status: 'executing' }],
+        })
+        expect((await stage.shown((hub) => hub.delivery(bare.id))).attempts).toEqual([])
+        await node.conclude({ ...granted, grant: 'g', attempt: `${granted.id}/1` }, done)
+      },
+    )
+
+    it('answers a mixed batch item by item, and begins those that were handed off', async () => {
+      const stage = await make()
+      const [node, other] = [await stage.join(), await stage.join({ node: 'n2' })]
+      const [good, stale, failed] = [
+        await node.takeOne('claimed'),
+        await node.takeOne('mirrored'),
+        await node.takeOne('claimed'),
+      ]
+      const foreign = await other.takeOne('claimed')
+      await node.transport.refuse(node.who, [{ ...failed, verdict: 'failed', reason: 'no_room' }])
+      const asked = [{ id: never, epoch: 1 }, { id: stale.id, epoch: 9 }, foreign, failed, good]
+      const { results, begun } = await node.take(...asked.map((each) => ({ ...each, grant: `g ${each.id}` })))
+      expect(results).toEqual([
+        { id: never, ok: false, code: 'DELIVERY_NOT_FOUND' },
+        { id: stale.id, ok: false, code: 'STALE_EPOCH', epoch: 1, state: 'mirrored', owner: 'n1' },
+        { ...foreign, ok: false, code: 'NOT_OWNER', state: 'claimed', owner: 'n2' },
+        { ...failed, ok: false, code: 'WRONG_STATE', state: 'failed', owner: 'n1' },
+        { ...good, ok: true, state: 'delivered' },
+      ])
+      expect(begun).toEqual([{ ...good, ok: true, state: 'delivered', attempt: 1 }])
+    })
+
+    it('hands off what may not be begun: another grant, a pause, a hold, a block, its time', async () => {
+      const stage = await make()
+      const node = await stage.join()
+      const claimed = (conversation: string) => node.takeOne('claimed', { conversation })
+      const [open, paused, held, blocked] = [
+        await claimed('open'),
+        await claimed('paused'),
+        await claimed('held'),
+        await claimed('blocked'),
+      ]
+      const { nowMs } = await node.claim()
+      const late = await node.takeOne('claimed', { executeBy: nowMs })
+      await node.take({ ...open, grant: 'first' })
+      await stage.hub.pause('conversation:paused', kim)
+      await stage.hub.hold('conversation:held', kim)
+      await stage.hub.block('conversation:blocked', kim)
+      const items = [open, paused, held, blocked, late].map((each) => ({ ...each, grant: 'g' }))
+      const { results, begun } = await node.take(...items)
+      expect(results).toEqual(items.map((each) => ({ ...item(each), ok: true, state: 'delivered' })))
+      expect(begun).toEqual([
+        { ...open, ok: false, code: 'GRANT_OPEN', state: 'delivered', owner: 'n1' },
+        {
+          ...paused,
+          ok: false,
+          code: 'PAUSED',
+          state: 'delivered',
+          owner: 'n1',
+          detail: 'pause:conversation:paused',
+        },
+        { id: held.id, ok: false, code: 'HELD', epoch: 2, state: 'held', detail: 'hold:conversation:held' },
+        {
+          ...blocked,
+          ok: false,
+          code: 'BLOCKED',
+          state: 'failed',
+          owner: 'n1',
+          detail: 'block:conversation:blocked',
+        },
+        { ...late, ok: false, code: 'EXPIRED', state: 'failed', owner: 'n1', detail: 'execute_by' },
+      ])
+      await stage.hub.lift('pause', 'conversation:paused', 'kim')
+      expect((await node.take({ ...paused, grant: 'g' })).begun).toMatchObject([{ ok: true, attempt: 1 }])
+    })
+
+    it('is refused as a whole, with nothing changed', async () => {
+      const stage = await make()
+      const node = await stage.join()
+      const one = await node.takeOne('claimed')
+      await refused(stage, 'INVALID_ARGUMENT', () => node.take())
+      await refused(stage, 'INVALID_ARGUMENT', () => node.take(one, { id: 'x', epoch: 1, grant: 'g' }))
+      await refused(stage, 'INVALID_ARGUMENT', () => node.take(one, { ...one, epoch: -1, grant: 'g' }))
+      const later = await stage.join({ incarnation: 2 })
+      await refused(stage, 'SUPERSEDED', () => node.take({ ...one, grant: 'g' }))
+      await later.leave()
+      await refused(stage, 'LEFT', () => later.take({ ...one, grant: 'g' }))
+    })
+  })
+
   it('takes a thousand items in one call', async () => {
     const stage = await make({ max_payload_bytes: 1024, inline_fan_out: 1000 })
     const node = await stage.join()

@@ -66,12 +66,14 @@ describe('faults.md 14: the socket is cut around one call, and the caller goes o
       await record.checkInvariants()
     })
 
-    for (const verb of ['claim', 'mirror', 'ack', 'begin', 'report'] as const) {
+    for (const verb of ['claim', 'take', 'begin', 'report'] as const) {
       it(`${verb}: ${what}: one epoch step, one grant, one execution, one outcome`, async () => {
         const record = await open(`${verb}-${cut.toLowerCase()}`)
         const ids: string[] = []
         for (let at = 0; at < 3; at += 1) {
-          const { deliveries } = await record.accept({ conversation: `c${at}`, to: [{ host: 'h1' }] })
+          // Begun by a call of its own is what has to wait behind another of its lane.
+          const conversation = verb === 'begin' ? 'c' : `c${at}`
+          const { deliveries } = await record.accept({ conversation, to: [{ host: 'h1' }] })
           ids.push(deliveries[0]?.id ?? '')
         }
         const gone = proxy[cut](`hf_${verb}`)

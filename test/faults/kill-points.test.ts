@@ -59,13 +59,10 @@ const nodePoints: Readonly<Record<NodePoint, NodeEndState>> = {
   'claim.sent': { left: 'claimed', ...resumed },
   'claim.answered': { left: 'claimed', ...resumed },
   'copy.stored': { left: 'claimed', ...resumed },
-  'mirror.before': { left: 'claimed', ...resumed },
-  'mirror.sent': { left: 'mirrored', ...resumed },
-  'mirror.answered': { left: 'mirrored', ...resumed },
-  'ack.before': { left: 'mirrored', ...resumed },
-  'ack.sent': { left: 'delivered', ...resumed },
-  'ack.answered': { left: 'delivered', ...resumed },
-  'grant.stored': { left: 'delivered', ...resumed },
+  'grant.stored': { left: 'claimed', ...resumed },
+  'take.before': { left: 'claimed', ...resumed },
+  'take.sent': { left: 'delivered', ...provenNotSent },
+  'take.answered': { left: 'delivered', ...provenNotSent },
   'begin.before': { left: 'delivered', ...resumed },
   'begin.sent': { left: 'delivered', ...provenNotSent },
   'begin.answered': { left: 'delivered', ...provenNotSent },
@@ -81,6 +78,8 @@ const nodePoints: Readonly<Record<NodePoint, NodeEndState>> = {
 
 /** Whether the dead process had opened the attempt in the record, and whether it had settled it. */
 const attemptAfter: Partial<Record<NodePoint | 'handler', string>> = {
+  'take.sent': 'executing',
+  'take.answered': 'executing',
   'begin.sent': 'executing',
   'begin.answered': 'executing',
   'start.marked': 'executing',
@@ -117,9 +116,10 @@ async function killNode(point: NodePoint | 'handler', expected: NodeEndState): P
   const record = await makeRecord(server, name, { heartbeat_ms: 100, stale_after_ms: 60_000 })
   const { hub } = record
   try {
-    // Two in one lane: the first meets the point alone, the second shows that its neighbour is not buried.
-    const first = await deliverOne(record)
-    const second = await deliverOne(record)
+    // Two in one lane: one meets the point, the other shows that its neighbour is not buried. The first is begun as it
+    // is taken on; begun by itself is one that had to wait behind another.
+    const lane = [await deliverOne(record), await deliverOne(record)] as const
+    const [first, second] = point.startsWith('begin.') ? [lane[1], lane[0]] : lane
     const marks = join(dir, `${name}.marks`)
     writeFileSync(marks, '')
     const options = { redis: server.url, hub: name, host: 'h1', mirror: join(dir, `${name}.db`), marks }

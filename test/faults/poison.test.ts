@@ -47,7 +47,7 @@ async function lastAnswer(node: string): Promise<string[]> {
 }
 
 describe('faults.md 9: a delivery makes its node exit before the handoff', () => {
-  it.each(['claim.answered', 'copy.stored', 'ack.before'] as const)(
+  it.each(['claim.answered', 'copy.stored', 'take.before'] as const)(
     'at %s, restarted by its supervisor: it is held as poison, its neighbours are delivered',
     async (point) => {
       record = await makeRecord(server, `poison-${point.replace('.', '-')}`, { ...fast, max_takeovers: 3 })

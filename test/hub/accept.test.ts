@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { isHoldfastError } from '../../src/contract/errors.js'
 import { initRecord, openHub } from '../../src/hub/open-hub.js'
-import { makeRecord, type TestRecord } from '../support/record.js'
+import { hashOf, makeRecord, type TestRecord } from '../support/record.js'
 import { startTestServer, type TestServer } from '../support/server.js'
 
 let server: TestServer
@@ -82,6 +82,102 @@ describe('accept', () => {
     await record.refused('NO_ROUTE', () =>
       record.hub.accept({ ...message, key: 'k2', to: [{ session: 'never' }] }),
     )
+  })
+})
+
+describe('accepts at the same time', () => {
+  const small = (key: string, changes: Partial<typeof message> = {}) => ({
+    ...message,
+    key,
+    to: to(2),
+    ...changes,
+  })
+
+  async function acceptEntries(): Promise<Record<string, string>[]> {
+    const entries = (await record.send('XRANGE', record.keys.log, '-', '+')) as [string, string[]][]
+    return entries.map(([, fields]) => hashOf(fields)).filter(({ verb }) => verb === 'accept')
+  }
+
+  it('share calls, a bounded number of messages in each, and are answered each its own', async () => {
+    const keys = Array.from({ length: 300 }, (_, at) => `k${at}`)
+    const answers = await Promise.all(keys.map((key) => record.hub.accept(small(key, { payload: key }))))
+    expect(new Set(answers.map(({ id }) => id)).size).toBe(300)
+    for (const [at, { id, deliveries, fanOut, replayed }] of answers.entries()) {
+      expect([fanOut, replayed]).toEqual(['complete', false])
+      expect(deliveries.map((each) => each.id)).toEqual([`${id}.1`, `${id}.2`])
+      expect(await record.send('GET', record.keys.payload(id))).toBe(keys[at])
+    }
+    const entries = await acceptEntries()
+    const sizes = entries.map(({ messages }) => Number(messages ?? 1))
+    expect(sizes.reduce((total, size) => total + size, 0)).toBe(300)
+    expect(entries.length).toBeLessThan(60)
+    expect(Math.max(...sizes)).toBeLessThanOrEqual(64)
+  })
+
+  it('that are heavy go in smaller company: by recipients, and by bytes', async () => {
+    await Promise.all(to(40).map(({ host }) => record.hub.accept(small(host, { to: to(100) }))))
+    expect(Math.max(...(await acceptEntries()).map(({ messages }) => Number(messages ?? 1)))).toBeLessThan(3)
+    await record.send('DEL', record.keys.log)
+    const payload = 'x'.repeat(200_000)
+    await Promise.all(to(20).map(({ host }) => record.hub.accept(small(`bytes ${host}`, { payload }))))
+    expect(Math.max(...(await acceptEntries()).map(({ messages }) => Number(messages ?? 1)))).toBeLessThan(6)
+  })
+
+  it('are refused each for itself, by the error of its own', async () => {
+    await record.hub.accept(small('known'))
+    await record.config('max_payload_bytes', 100)
+    await record.config('max_recipients', 3)
+    const wanted: Record<string, Partial<typeof message>> = {
+      IDEMPOTENCY_MISMATCH: { key: 'known', payload: 'other' },
+      PAYLOAD_TOO_LARGE: { payload: 'x'.repeat(101) },
+      TOO_MANY_RECIPIENTS: { to: to(4) },
+      NO_ROUTE: { to: [{ session: 'never' }] as never },
+      INVALID_ARGUMENT: { sender: 'é' },
+    }
+    const asked = Array.from({ length: 50 }, (_, at) => {
+      const [code, changes] = Object.entries(wanted)[at % 10] ?? []
+      return { code: code ?? 'accepted', call: () => record.hub.accept(small(`k${at}`, changes)) }
+    })
+    const answers = await Promise.all(
+      asked.map(({ call }) =>
+        call().then(
+          () => 'accepted',
+          (error: unknown) => (isHoldfastError(error) ? error.code : String(error)),
+        ),
+      ),
+    )
+    expect(answers).toEqual(asked.map(({ code }) => code))
+    expect(await record.hub.counts()).toMatchObject({ queued: 2 * 26 })
+  })
+
+  it('on two hubs with the same fifty keys make fifty messages', async () => {
+    const other = await openHub({ redis: server.url, hub: record.name })
+    const keys = Array.from({ length: 50 }, (_, at) => `k${at}`)
+    const post = (hub: typeof other, order: readonly string[]) =>
+      Promise.all(order.map(async (key) => ({ key, ...(await hub.accept(small(key))) })))
+    const answers = (await Promise.all([post(record.hub, keys), post(other, keys.toReversed())])).flat()
+    await other.close()
+    for (const key of keys) {
+      const mine = answers.filter((answer) => answer.key === key)
+      expect(new Set(mine.map(({ id }) => id)).size, key).toBe(1)
+      expect(mine.map(({ replayed }) => replayed).toSorted(), key).toEqual([false, true])
+      expect(mine.map(({ deliveries }) => deliveries.map(({ host }) => host))).toEqual([
+        ['h0', 'h1'],
+        ['h0', 'h1'],
+      ])
+    }
+    expect(new Set(answers.map(({ id }) => id)).size).toBe(50)
+    expect(await record.hub.counts()).toMatchObject({ queued: 100 })
+  })
+
+  it('complete their fan-outs beyond what a call makes at once', async () => {
+    await record.config('inline_fan_out', 3)
+    const answers = await Promise.all(
+      to(20).map(({ host }, at) => record.hub.accept(small(host, { to: to(1 + 10 * at) }))),
+    )
+    expect(answers.map(({ fanOut }) => fanOut)).not.toContain('pending')
+    expect(answers.map(({ deliveries }) => deliveries.length)).toEqual(to(20).map((_, at) => 1 + 10 * at))
+    expect(await record.send('ZCARD', record.keys.obligations)).toBe(0)
   })
 })
 

@@ -2,10 +2,10 @@ import {
   type CallAnswer,
   isExecuting,
   isFinished,
-  type ModelCall,
   type ModelDelivery,
   type ModelHub,
 } from '../../src/contract/model.js'
+import type { WorldCall } from './world.js'
 
 /** The states of a delivery, told apart where verbs treat them apart. */
 export const situations = [
@@ -27,6 +27,8 @@ const verbs = [
   'claim',
   'mirror',
   'ack',
+  'take',
+  'take with a grant',
   'refuse failed',
   'refuse unknown',
   'refuse payload_corrupt',
@@ -68,16 +70,20 @@ export const answersWanted: readonly string[] = [
   ...['IDEMPOTENCY_MISMATCH', 'NO_ROUTE', 'HOST_RETIRED', 'ok', 'replayed'].map((code) => `accept ${code}`),
   ...['MESSAGE_NOT_FOUND', 'ok'].map((code) => `fan_out ${code}`),
   ...['SUPERSEDED', 'MIRROR_CLONED', 'LEFT', 'ok'].map((code) => `join ${code}`),
-  ...['heartbeat', 'claim', 'mirror', 'ack', 'refuse', 'begin'].flatMap((verb) =>
+  ...['heartbeat', 'claim', 'mirror', 'ack', 'take', 'refuse', 'begin'].flatMap((verb) =>
     ['HOST_RETIRED', 'NOT_JOINED', 'SUPERSEDED', 'LEFT', 'ok'].map((code) => `${verb} ${code}`),
   ),
   ...['HOST_RETIRED', 'NOT_JOINED', 'SUPERSEDED', 'ok'].map((code) => `leave ${code}`),
   'claim STALE_REQUEST',
   ...['new', 'parked', 'resume', 'takeover'].map((how) => `claim how ${how}`),
-  ...['mirror', 'ack', 'refuse', 'begin'].flatMap((verb) =>
+  ...['mirror', 'ack', 'take', 'refuse', 'begin'].flatMap((verb) =>
     ['DELIVERY_NOT_FOUND', 'STALE_EPOCH', 'NOT_OWNER', 'WRONG_STATE'].map((code) => `${verb} ${code}`),
   ),
-  ...['HELD', 'BLOCKED', 'EXPIRED', 'PAUSED', 'GRANT_OPEN', 'ALREADY_SETTLED'].map((code) => `begin ${code}`),
+  ...['begin', 'take'].flatMap((verb) =>
+    ['HELD', 'BLOCKED', 'EXPIRED', 'PAUSED', 'GRANT_OPEN', 'ALREADY_SETTLED'].map(
+      (code) => `${verb} ${code}`,
+    ),
+  ),
   ...[
     'NOT_JOINED',
     'DELIVERY_NOT_FOUND',
@@ -106,7 +112,7 @@ export interface Coverage {
   readonly cells: Map<string, number>
   readonly answers: Map<string, number>
   readonly transitions: Set<string>
-  note(before: ModelHub, call: ModelCall, answer: CallAnswer): void
+  note(before: ModelHub, call: WorldCall, answer: CallAnswer): void
   noteEnd(hub: ModelHub): void
   /** Cells and answers that are still missing. */
   missing(): string[]
@@ -126,7 +132,7 @@ export function newCoverage(): Coverage {
   const transitions = new Set<string>()
   const count = (counts: Map<string, number>, name: string) => counts.set(name, (counts.get(name) ?? 0) + 1)
 
-  function note(before: ModelHub, call: ModelCall, answer: CallAnswer): void {
+  function note(before: ModelHub, call: WorldCall, answer: CallAnswer): void {
     for (const [verb, delivery] of touched(before, call, answer)) {
       count(cells, `${situationOf(delivery)} × ${verb}`)
     }
@@ -172,7 +178,7 @@ function wordsOf(answer: CallAnswer): string[] {
 }
 
 /** The deliveries that a call names, or may touch, each with the verb as the table names it. */
-function touched(hub: ModelHub, call: ModelCall, answer: CallAnswer): [string, ModelDelivery][] {
+function touched(hub: ModelHub, call: WorldCall, answer: CallAnswer): [string, ModelDelivery][] {
   const all = Object.values(hub.deliveries)
   const named = (verb: string, id: string): [string, ModelDelivery][] => {
     const delivery = hub.deliveries[id]
@@ -186,6 +192,10 @@ function touched(hub: ModelHub, call: ModelCall, answer: CallAnswer): [string, M
     case 'ack':
     case 'begin':
       return call.items.flatMap(({ id }) => named(call.verb, id))
+    case 'take':
+      return call.items.flatMap(({ id, grant }) =>
+        named(grant === undefined ? 'take' : 'take with a grant', id),
+      )
     case 'refuse':
       return call.items.flatMap(({ id, verdict, reason }) =>
         named(`refuse ${reason === 'payload_corrupt' ? reason : verdict}`, id),

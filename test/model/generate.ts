@@ -172,7 +172,7 @@ export function callOf(world: World, plan: Plan): WorldCall | undefined {
     }
     case 'mirror':
     case 'ack':
-      return stepsOf(hub, kind, dice)
+      return oneIn(2, third) ? takeOf(world, dice) : stepsOf(hub, kind, dice)
     case 'begin':
       return beginOf(world, dice)
     case 'refuse': {
@@ -300,22 +300,45 @@ function aim(
 
 function stepsOf(hub: ModelHub, verb: 'mirror' | 'ack', dice: Plan['dice']): WorldCall {
   const from = verb === 'mirror' ? 'claimed' : 'mirrored'
-  const { who, item } = aim(hub, dice, ({ state }) => state === from)
-  // A node sends all that it has in one call.
-  const others = Object.values(hub.deliveries)
-    .filter(
-      ({ id, state, host, owner }) =>
-        id !== item.id && state === from && host === who.host && owner === who.node && dice[3] % 3 > 0,
-    )
-    .map(({ id, epoch }) => ({ id, epoch }))
-  return { verb, who, items: [item, ...others] }
+  const { who, items } = aimAtSeveral(hub, dice, ({ state }) => state === from)
+  return { verb, who, items }
+}
+
+/** A node mostly sends all that it has in one call. */
+function aimAtSeveral(hub: ModelHub, dice: Plan['dice'], fits: (delivery: ModelDelivery) => boolean) {
+  const { who, item } = aim(hub, dice, fits)
+  const others = Object.values(hub.deliveries).filter(
+    (each) =>
+      each.id !== item.id &&
+      fits(each) &&
+      each.host === who.host &&
+      each.owner === who.node &&
+      dice[3] % 3 > 0,
+  )
+  return { who, items: [item, ...others.map(({ id, epoch }) => ({ id, epoch }))] }
+}
+
+function takeOf(world: World, dice: Plan['dice']): WorldCall {
+  const { who, items } = aimAtSeveral(
+    world.model,
+    dice,
+    (delivery) => delivery.state === 'claimed' || delivery.state === 'mirrored' || isIdle(delivery),
+  )
+  const granted = items.map((item, at) =>
+    (dice[0] + at) % 3 === 2 ? item : { ...item, grant: grantFor(world, item.id, dice[3]) },
+  )
+  return { verb: 'take', who, items: granted }
+}
+
+/** A new one; seldom one that was used before. */
+function grantFor(world: World, id: string, die: number): string {
+  const used = world.model.deliveries[id]?.attempts.map(({ grant }) => grant) ?? []
+  return (oneIn(6, die) ? pick(used, die) : undefined) ?? world.mint('g')
 }
 
 function beginOf(world: World, dice: Plan['dice']): WorldCall {
   const { who, item } = aim(world.model, dice, isIdle)
-  const used = world.model.deliveries[item.id]?.attempts.map(({ grant }) => grant) ?? []
-  const grant = (oneIn(6, dice[3]) ? pick(used, dice[3]) : undefined) ?? world.mint('g')
-  return { verb: 'begin', who, items: [{ ...item, grant }] }
+  return { verb: 'begin', who, items: [{ ...item, grant: grantFor(world, item.id, dice[3]) }] }
 }
 
 function reportOf(world: World, dice: Plan['dice']): WorldCall {

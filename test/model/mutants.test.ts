@@ -8,6 +8,59 @@ import { newCoverage } from './coverage.js'
 import { type Plan, plans } from './generate.js'
 import { play } from './run.js'
 
+/** Faults of the steps that are taken in one call. */
+const takeMutants: readonly Mutant[] = [
+  {
+    name: 'a take of what is not its own',
+    file: 'lib/take.lua',
+    text: '  if code then return hf.item_refused(id, code, row) end\n',
+    becomes: '',
+    caughtBy: 0,
+  },
+  {
+    name: 'a take that leaves the entry pending',
+    file: 'lib/take.lua',
+    text: '  hf.leave_stream(ctx, row.host, row.entry)\n',
+    becomes: '',
+    caughtBy: 0,
+  },
+  {
+    name: 'a take that nobody waits for',
+    file: 'lib/take.lua',
+    text: '  hf.await(ctx, row.host, row.id)\n',
+    becomes: '',
+    caughtBy: 0,
+  },
+  {
+    name: 'a handoff that is not written where nothing is begun',
+    file: 'lib/take.lua',
+    text: '  hf.write_pending(ctx, row)\n',
+    becomes: '',
+    caughtBy: 0,
+  },
+  {
+    name: 'a handoff that is written over what a fence did',
+    file: 'lib/begin.lua',
+    text: '    hf.write_pending(ctx, row)\n    hf.stop_by(',
+    becomes: '    hf.stop_by(',
+    caughtBy: 0,
+  },
+  {
+    name: 'a handoff that is written over what a deadline did',
+    file: 'lib/begin.lua',
+    text: '    hf.write_pending(ctx, row)\n    hf.fail_delivery(',
+    becomes: '    hf.fail_delivery(',
+    caughtBy: 0,
+  },
+  {
+    name: 'what was handed off and stopped in one call is waited for',
+    file: 'lib/context.lua',
+    text: "  apply_lists(ctx.awaiting_remove, 'ZREM', hf.key.awaiting, ctx.tag)\n",
+    becomes: '',
+    caughtBy: 0,
+  },
+]
+
 /** The same sequences every time. Where a mutant names one that caught it, the search begins there. */
 const sequences = fc.sample(plans, { seed: 20_250_101, numRuns: 120 })
 
@@ -53,7 +106,7 @@ describe('the model test', () => {
     }
   }
 
-  it.each(mutants)('catches: $name', async (mutant) => {
+  it.each([...mutants, ...takeMutants])('catches: $name', async (mutant) => {
     const found = await search(mutant)
     caught.push(`${mutant.name}: ${found ?? 'NOT CAUGHT'}`)
     expect(found, `${mutant.name} passed ${sequences.length} sequences`).toBeDefined()

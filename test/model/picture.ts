@@ -1,4 +1,5 @@
 import { expect } from 'vitest'
+import { messageOf } from '../../src/contract/ids.js'
 import { deliveryStates } from '../../src/contract/states.js'
 import type { Store } from '../../src/record/connections.js'
 import { hashOf } from '../support/record.js'
@@ -148,7 +149,7 @@ function checkMessages(picture: Picture): void {
     messages += 1
     const id = name.slice(':message:'.length)
     const { made = '0', recipients = '0', settled = '0' } = row
-    const mine = [...picture.deliveries].filter(([, delivery]) => delivery['message'] === id)
+    const mine = [...picture.deliveries].filter(([delivery]) => messageOf(delivery) === id)
     same(
       mine.map(([delivery]) => delivery),
       Array.from({ length: Number(made) }, (_, at) => `${id}.${at + 1}`),

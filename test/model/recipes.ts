@@ -21,6 +21,11 @@ function item(world: World, id: string) {
   return { id, epoch: world.model.deliveries[id]?.epoch ?? 1 }
 }
 
+/** The same under a new grant. */
+function granted(world: World, ...ids: string[]) {
+  return ids.map((id) => ({ ...item(world, id), grant: world.mint('g') }))
+}
+
 function madeBy(answer: CallAnswer): string {
   const id = answer.kind === 'made' ? answer.made.made[0]?.id : undefined
   if (id === undefined) throw new Error(`nothing was made: ${JSON.stringify(answer)}`)
@@ -52,7 +57,7 @@ export async function bring(world: World, situation: Situation): Promise<string>
     claimed: () => claimBy(world),
     mirrored: () => ({ verb: 'mirror', who, items: [item(world, id)] }),
     idle: () => ({ verb: 'ack', who, items: [item(world, id)] }),
-    executing: () => ({ verb: 'begin', who, items: [{ ...item(world, id), grant: world.mint('g') }] }),
+    executing: () => ({ verb: 'begin', who, items: granted(world, id) }),
     finished: () => reportOf(world, id, 'result'),
   }
   const takes = path.indexOf(situation as (typeof path)[number]) + 1
@@ -105,8 +110,11 @@ export async function reachCell(world: World, cell: string): Promise<void> {
     case 'ack':
       await world.step({ verb: name, who, items })
       return
+    case 'take':
+      await world.step({ verb: 'take', who, items: word === undefined ? items : granted(world, id) })
+      return
     case 'begin':
-      await world.step({ verb: 'begin', who, items: [{ ...item(world, id), grant: world.mint('g') }] })
+      await world.step({ verb: 'begin', who, items: granted(world, id) })
       return
     case 'refuse': {
       const verdict = word === 'unknown' ? 'unknown' : 'failed'
@@ -163,8 +171,9 @@ async function everyNodeVerb(world: World, who: NodeIdentity, id: string): Promi
   await world.step(claimBy(world, who))
   await world.step({ verb: 'mirror', who, items: [one] })
   await world.step({ verb: 'ack', who, items: [one] })
+  await world.step({ verb: 'take', who, items: granted(world, id) })
   await world.step({ verb: 'refuse', who, items: [{ ...one, verdict: 'failed', reason: 'no_good' }] })
-  await world.step({ verb: 'begin', who, items: [{ ...one, grant: world.mint('g') }] })
+  await world.step({ verb: 'begin', who, items: granted(world, id) })
   const report = {
     id,
     grant: world.mint('g'),
@@ -234,11 +243,9 @@ async function everyWrongStep(world: World, id: string): Promise<void> {
   for (const { who, items } of tries) {
     await world.step({ verb: 'mirror', who, items })
     await world.step({ verb: 'ack', who, items })
-    await world.step({
-      verb: 'begin',
-      who,
-      items: items.map((each) => ({ ...each, grant: world.mint('g') })),
-    })
+    const begins = items.map((each) => ({ ...each, grant: world.mint('g') }))
+    await world.step({ verb: 'take', who, items: begins })
+    await world.step({ verb: 'begin', who, items: begins })
     const said = { verdict: 'failed', reason: 'no_good' } as const
     await world.step({ verb: 'refuse', who, items: items.map((each) => ({ ...each, ...said })) })
   }
@@ -248,19 +255,13 @@ export async function meetEveryAnswer(world: World): Promise<void> {
   await begin(world)
   const exhausted = await bring(world, 'executing')
   await world.step(reportOf(world, exhausted, 'not_sent'))
-  await world.step({
-    verb: 'begin',
-    who: node,
-    items: [{ ...item(world, exhausted), grant: world.mint('g') }],
-  })
+  await world.step({ verb: 'begin', who: node, items: granted(world, exhausted) })
   await world.step(reportOf(world, exhausted, 'not_sent'))
-  await world.step({
-    verb: 'begin',
-    who: node,
-    items: [{ ...item(world, exhausted), grant: world.mint('g') }],
-  })
+  await world.step({ verb: 'begin', who: node, items: granted(world, exhausted) })
   const open = await bring(world, 'executing')
-  await world.step({ verb: 'begin', who: node, items: [{ ...item(world, open), grant: world.mint('g') }] })
+  for (const verb of ['begin', 'take'] as const) {
+    await world.step({ verb, who: node, items: granted(world, open) })
+  }
   await world.step({ verb: 'cancel', id: open })
   await world.step({ verb: 'hold_delivery', id: open, reason: 'looked at' })
   const report = reportOf(world, open, 'terminal')
@@ -275,16 +276,25 @@ export async function meetEveryAnswer(world: World): Promise<void> {
     })
     await world.step({ ...report, items: report.items.map((each) => ({ ...each, key: world.mint('r') })) })
   }
-  await world.step({ verb: 'begin', who: node, items: [{ ...item(world, open), grant: world.mint('g') }] })
+  for (const verb of ['begin', 'take'] as const) {
+    await world.step({ verb, who: node, items: granted(world, open) })
+  }
   for (const kind of ['pause', 'hold', 'block'] as const) {
-    const id = await bring(world, 'idle')
+    const idle = await bring(world, 'idle')
+    const claimed = await bring(world, 'claimed')
     await world.step({ verb: kind, scope: 'conversation:c2' })
-    await world.step({ verb: 'begin', who: node, items: [{ ...item(world, id), grant: world.mint('g') }] })
+    await world.step({ verb: 'begin', who: node, items: granted(world, idle) })
+    await world.step({ verb: 'take', who: node, items: granted(world, claimed) })
     await world.step({ verb: 'lift', kind, scope: 'conversation:c2' })
   }
-  const late = await bring(world, 'idle')
-  await world.step({ verb: 'pass_deadline', id: late, which: 'execute_by' })
-  await world.step({ verb: 'begin', who: node, items: [{ ...item(world, late), grant: world.mint('g') }] })
+  for (const [verb, situation] of [
+    ['begin', 'idle'],
+    ['take', 'claimed'],
+  ] as const) {
+    const late = await bring(world, situation)
+    await world.step({ verb: 'pass_deadline', id: late, which: 'execute_by' })
+    await world.step({ verb, who: node, items: granted(world, late) })
+  }
   const corrupt = await bring(world, 'claimed')
   const refused = { ...item(world, corrupt), verdict: 'failed', reason: 'payload_corrupt' } as const
   await world.step({ verb: 'refuse', who: node, items: [refused] })

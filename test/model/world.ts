@@ -14,7 +14,7 @@ import {
   type Witness,
 } from '../../src/contract/model.js'
 import type { Outcome } from '../../src/contract/outcomes.js'
-import type { StepResult } from '../../src/contract/steps.js'
+import type { NodeIdentity, StepResult, TakeItem } from '../../src/contract/steps.js'
 import type { Store } from '../../src/record/connections.js'
 import { functionsOf } from '../../src/record/functions.js'
 import { keysOf } from '../../src/record/keys.js'
@@ -22,8 +22,18 @@ import type { Coverage } from './coverage.js'
 import { newHistory } from './history.js'
 import { checkRecord, type Picture, takePicture } from './picture.js'
 
+/** The model knows its steps one by one. Answered by the handoffs of all items, then by the begins. */
+interface TakeCall {
+  readonly verb: 'take'
+  readonly who: NodeIdentity
+  readonly items: readonly TakeItem[]
+}
+
 /** A call with what the record needs besides what the model looks at. */
-export type WorldCall = ModelCall & { readonly payload?: string; readonly outcomes?: readonly Outcome[] }
+export type WorldCall = (ModelCall | TakeCall) & {
+  readonly payload?: string
+  readonly outcomes?: readonly Outcome[]
+}
 
 /** One record and its model, side by side. */
 export interface World {
@@ -133,6 +143,8 @@ export async function openWorld(
         return itemsOf(functions.mirror(it.who, it.items))
       case 'ack':
         return itemsOf(functions.ack(it.who, it.items))
+      case 'take':
+        return itemsOf(functions.take(it.who, it.items).then(({ results, begun }) => [...results, ...begun]))
       case 'refuse':
         return itemsOf(functions.refuse(it.who, it.items))
       case 'begin':
@@ -217,7 +229,7 @@ export async function openWorld(
     lastLogId = after.log.at(-1)?.[0] ?? lastLogId
 
     const witness = witnessOf(after, made.minted)
-    const expected = apply(before, it, witness)
+    const expected = applyCall(before, it, witness)
     coverage.note(before, it, made.answer)
     if (!byHand.has(verb)) remembered.push(planned)
     expectAlike(made.answer, expected.answer, `the answer to ${it.verb}`)
@@ -238,9 +250,11 @@ export async function openWorld(
       for (const { id, how } of answer.claim.deliveries)
         if (how === 'new' || how === 'parked') unfenced(before, id)
     }
-    if (answer.kind !== 'items' || it.verb !== 'begin') return
-    for (const [at, { id }] of it.items.entries()) {
-      const item = answer.items[at]
+    if (answer.kind !== 'items' || (it.verb !== 'begin' && it.verb !== 'take')) return
+    const asked = it.verb === 'begin' ? it.items : begunIn(it, answer.items)
+    const begun = answer.items.slice(answer.items.length - asked.length)
+    for (const [at, { id }] of asked.entries()) {
+      const item = begun[at]
       if (item?.ok !== true) continue
       const attempts = before.deliveries[id]?.attempts ?? []
       if (item.attempt !== undefined && item.attempt > attempts.length) unfenced(before, id)
@@ -291,6 +305,32 @@ export async function openWorld(
       return `${prefix}${minted}`
     },
   }
+}
+
+/** What the model says: of a take, mirror, ack and begin of each item. */
+function applyCall(hub: ModelHub, call: WorldCall, witness: Witness): ReturnType<typeof apply> {
+  if (call.verb !== 'take') return apply(hub, call, witness)
+  const { who } = call
+  const results: ModelAnswer[] = []
+  const begun: ModelAnswer[] = []
+  let now = hub
+  for (const { grant, ...item } of call.items) {
+    const mirrored = apply(now, { verb: 'mirror', who, items: [item] }, witness)
+    const acked = apply(mirrored.hub, { verb: 'ack', who, items: [item] }, witness)
+    if (acked.answer.kind !== 'items') return { hub, answer: acked.answer }
+    now = acked.hub
+    results.push(...acked.answer.items)
+    if (grant === undefined || acked.answer.items[0]?.ok !== true) continue
+    const begins = apply(now, { verb: 'begin', who, items: [{ ...item, grant }] }, witness)
+    now = begins.hub
+    if (begins.answer.kind === 'items') begun.push(...begins.answer.items)
+  }
+  return { hub: now, answer: { kind: 'items', items: [...results, ...begun] } }
+}
+
+/** The items of a take that begins were made of. */
+function begunIn(call: TakeCall, answers: readonly ModelAnswer[]): TakeItem[] {
+  return call.items.filter(({ grant }, at) => grant !== undefined && answers[at]?.ok)
 }
 
 /** Names every place in which the two differ. */

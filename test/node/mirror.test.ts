@@ -171,18 +171,19 @@ describe('grants', () => {
     await mirror.recordChild('g1', child)
     await mirror.recordChild('g1', { ...child, pid: 5 })
     clock += 1
-    await mirror.recordReport(report('r1', 'g1'))
+    const unknown: Outcome = { kind: 'outcome_unknown', errorCode: 'slow' }
+    await mirror.recordReport(report('r1', 'g1', { outcome: unknown }))
     const again = await reopen(mirror)
     expect(again.recovery()).toEqual({
       grants: [
         {
           ...{ grant: 'g1', delivery: 'g1.1', epoch: 7, incarnation: 1, attempt: 2 },
-          ...{ mintedAtMs: clock - 2, startedAtMs: clock - 1, endedAtMs: clock },
+          ...{ mintedAtMs: clock - 2, startedAtMs: clock - 1, endedAtMs: clock, unknown },
           children: [child, { ...child, pid: 5 }],
         },
         { grant: 'g2', delivery: 'g2.1', epoch: 8, incarnation: 1, mintedAtMs: clock - 2, children: [] },
       ],
-      reports: [{ ...report('r1', 'g1'), createdAtMs: clock }],
+      reports: [{ ...report('r1', 'g1', { outcome: unknown }), createdAtMs: clock }],
     })
   })
 
@@ -294,7 +295,7 @@ describe('reports', () => {
     await mirror.recordReport(report('r1', 'g', { outcome: unknown, final: false }))
     expect(mirror.recovery().grants[0]).not.toHaveProperty('endedAtMs')
     await mirror.reportAnswered('r1', { settled: false })
-    await mirror.recordReport(report('r2', 'g'))
+    await mirror.recordReport(report('r2', 'g', { outcome: unknown }))
     expect(mirror.recovery().grants[0]?.endedAtMs).toBe(clock)
     await mirror.reportAnswered('r2', { settled: true })
     await mirror.reportAnswered('r2', { settled: true })

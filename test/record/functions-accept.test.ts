@@ -93,6 +93,7 @@ describe('without a record', () => {
   const crash = { epoch: 1, reason: 'crash', drained: false, abandoned: 0 } as const
   const verbs: Record<string, (on: OpenRecord) => Promise<unknown>> = {
     accept: (on) => on.accept(),
+    accept_batch: (on) => on.functions.acceptBatch([prepareMessage(message())]),
     fan_out: (on) => on.functions.fanOut('1764430000000-000000', 10),
     join: (on) => on.functions.join(who, 'i', [], '0-0'),
     heartbeat: (on) =>
@@ -107,6 +108,7 @@ describe('without a record', () => {
     ack: (on) => on.functions.ack(who, [item]),
     refuse: (on) => on.functions.refuse(who, [{ ...item, verdict: 'failed', reason: 'x' }]),
     begin: (on) => on.functions.begin(who, [{ ...item, grant: 'g' }]),
+    take: (on) => on.functions.take(who, [{ ...item, grant: 'g' }]),
     report: (on) => on.functions.report(who, [{ id: item.id, grant: 'g', key: 'k', outcome }]),
     pause: (on) => on.functions.pause('hub', 'r', 'a'),
     hold: (on) => on.functions.hold('hub', 'r', 'a'),
@@ -154,6 +156,7 @@ describe('without a record', () => {
       on.functions.reconcileMessages(['1764430000000-000000'], { repair: true, relist: true }),
     reconcile_lists: (on) => on.functions.reconcileLists('types', { repair: true }),
     tally: (on) => on.functions.tally(),
+    busy_hosts: (on) => on.functions.busyHosts(['a']),
     recount: (on) => on.functions.recount('0-0', { queued: 1 }),
     note_sweep: (on) => {
       const did = { found: 0, repaired: 0, left: 0, notes: [] }
@@ -198,7 +201,7 @@ describe('accept', () => {
       to: hosts(2),
     })
     expect(reply).toMatchObject({ replayed: false, recipients: 2, made: 2 })
-    expect(reply.id).toMatch(/^\d{13}-\d{6}$/)
+    expect(reply.id).toMatch(/^\d{13}-\d{8}$/)
     expect(reply.deliveries).toEqual([
       { id: `${reply.id}.1`, host: 'h0', state: 'queued' },
       { id: `${reply.id}.2`, host: 'h1', state: 'queued' },
@@ -206,7 +209,6 @@ describe('accept', () => {
     const stored = await record.store.call(['GET', record.keys.payload(reply.id)], { buffers: true })
     expect(stored).toEqual(payload)
     expect(await record.fields(`${reply.id}.1`)).toMatchObject({
-      message: reply.id,
       host: 'h0',
       conversation: 'c1',
       state: 'queued',

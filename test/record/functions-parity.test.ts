@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { errorCatalogue, isErrorCode } from '../../src/contract/errors.js'
+import { prepareMessage } from '../../src/contract/message.js'
 import type { HostSweep, HubSweep } from '../../src/record/sweep-functions.js'
 import { type OpenRecord, openRecord } from '../support/record.js'
 import { startTestServer, type TestServer } from '../support/server.js'
@@ -34,6 +35,16 @@ function headerOf(text: string): Map<string, string> {
   return parts
 }
 
+/** The codes, without remarks: `(…)`, and what follows a `;`. */
+function errorsOf(text: string): string[] {
+  const stated = headerOf(text).get('ERRORS') ?? ''
+  return stated
+    .replace(/;.*$/, '')
+    .replaceAll(/\([^)]*\)/g, ' ')
+    .trim()
+    .split(/\s+/)
+}
+
 const codesIn = (text: string, pattern: RegExp) => [...text.matchAll(pattern)].map((found) => found[1] ?? '')
 
 let server: TestServer
@@ -59,7 +70,7 @@ describe.each(verbs)('$path', ({ path, text }) => {
   })
 
   it('names errors of the catalogue only, and every one that it raises itself', () => {
-    const errors = (headerOf(text).get('ERRORS') ?? '').split(/\s+/)
+    const errors = errorsOf(text)
     expect(errors.filter((code) => !isErrorCode(code))).toEqual([])
     expect(new Set(errors).size).toBe(errors.length)
     for (const code of codesIn(text, /hf\.refuse\(\s*'([A-Z_]+)'/g)) expect(errors).toContain(code)
@@ -70,11 +81,13 @@ describe.each(verbs)('$path', ({ path, text }) => {
   })
 })
 
-it('accept and fan_out name the errors that their library part refuses with', () => {
-  const errorsOf = (verb: string) =>
-    (headerOf(read(`lua/functions/${verb}.lua`)).get('ERRORS') ?? '').split(/\s+/)
-  expect(errorsOf('accept')).toContain('MESSAGE_NOT_FOUND')
-  expect(errorsOf('fan_out')).toContain('NO_ROUTE')
+it('accept, accept_batch, fan_out and take name the errors that their library part refuses with', () => {
+  const ofVerb = (verb: string) => errorsOf(read(`lua/functions/${verb}.lua`))
+  expect(ofVerb('accept')).toContain('MESSAGE_NOT_FOUND')
+  expect(ofVerb('accept_batch')).toEqual(['STORE_UNKNOWN', 'INVALID_ARGUMENT', 'RECORD_DAMAGED'])
+  expect(ofVerb('fan_out')).toContain('NO_ROUTE')
+  expect(ofVerb('take')).toEqual(ofVerb('mirror'))
+  expect(ofVerb('take')).toEqual(ofVerb('begin'))
 })
 
 /** Methods that stand for several functions of one shape, told apart by their first argument: `sweep_<name>`. */
@@ -144,10 +157,12 @@ describe('registration flags', () => {
 
   it('are chosen for every function', async () => {
     const found = await flags()
-    for (const reader of ['hf_why', 'hf_version', 'hf_tally'])
+    for (const reader of ['hf_why', 'hf_version', 'hf_tally', 'hf_busy_hosts'])
       expect(found[reader], reader).toContain('no-writes')
-    for (const maker of ['hf_init', 'hf_accept', 'hf_fan_out']) expect(found[maker], maker).toEqual([])
-    const draining = ['join', 'heartbeat', 'leave', 'claim', 'mirror', 'ack', 'refuse', 'begin', 'report']
+    const makers = ['hf_init', 'hf_accept', 'hf_accept_batch', 'hf_fan_out']
+    for (const maker of makers) expect(found[maker], maker).toEqual([])
+    const steps = ['claim', 'mirror', 'ack', 'take', 'refuse', 'begin', 'report']
+    const draining = ['join', 'heartbeat', 'leave', ...steps]
     const sweeping = Object.values(shared).flatMap((names) => names.map((name) => `sweep_${name}`))
     const mending = ['reconcile', 'reconcile_lists', 'reconcile_messages', 'recount', 'note_sweep']
     for (const verb of [...draining, ...sweeping, ...mending, 'pause', 'block', 'lift']) {
@@ -157,12 +172,20 @@ describe('registration flags', () => {
   })
 
   it('let a full store empty, and refuse what would fill it', async () => {
-    await record.acceptMany(3)
+    await record.acceptMany(4)
     const used = /used_memory:(\d+)/.exec(String(await record.send('INFO', 'memory')))?.[1] ?? '0'
     await record.send('CONFIG', 'SET', 'maxmemory', Math.floor(Number(used) / 2))
     try {
       await record.refused('STORE_UNAVAILABLE', () => record.accept())
+      const batch = ['k1', 'k2'].map((key) =>
+        prepareMessage({ key, conversation: 'c', sender: 's', to: [{ host: 'a' }], payload: 'p' }),
+      )
+      await record.refused('STORE_UNAVAILABLE', () => record.functions.acceptBatch(batch))
       const node = await record.join('a', 'n1')
+      const [first] = (await record.claim(node, 1)).deliveries
+      if (first === undefined) throw new Error('nothing was handed out')
+      const taken = await record.functions.take(node, [{ id: first.id, epoch: first.epoch, grant: 'g' }])
+      expect(taken.begun).toMatchObject([{ ok: true, attempt: 1 }])
       const delivered = await record.deliverAll(node)
       expect(delivered).toHaveLength(3)
       for (const each of delivered) {

@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { createAccepting } from '../../src/hub/accept.js'
 import { repairObligations } from '../../src/hub/repair.js'
 import { readerOf } from '../../src/record/reader.js'
 import { type OpenRecord, openRecord, type TestNode } from '../support/record.js'
@@ -42,6 +43,7 @@ async function repair() {
     reader: readerOf(store, keys),
     keys,
     functions,
+    accepting: createAccepting(functions),
     deadlineMs: 10_000,
     onPoint: undefined,
   }

@@ -284,6 +284,48 @@ export function hashOf(reply: unknown): Record<string, string> {
   return fields
 }
 
+const dayMs = 86_400_000
+
+function byTime(one: string, other: string): number {
+  const [ms = 0, number = 0] = one.split('-').map(Number)
+  const [otherMs = 0, otherNumber = 0] = other.split('-').map(Number)
+  return ms - otherMs || number - otherNumber
+}
+
+/** The same with message ids told by their order, entries of streams and times of today not at all. */
+export function withoutIds(value: unknown): unknown {
+  const text = JSON.stringify(value)
+  const ids = [...new Set(text.match(/\b\d{13}-\d{6,}/g))].sort(byTime)
+  const names = new Map(ids.map((id, at) => [id, `message-${at + 1}`]))
+  const isToday = (ms: string) => Math.abs(Number(ms) - Date.now()) < dayMs
+  return JSON.parse(
+    text
+      .replaceAll(/\b\d{13}-\d+/g, (id) => names.get(id) ?? 'entry')
+      .replaceAll(/(?<=")\d{13}(?=")|(?<=\\":)\d{13}\b/g, (ms) => (isToday(ms) ? 'time' : ms)),
+  )
+}
+
+/** What two records hold alike on which the same was done in other calls: all but the log, and counts of none. */
+export function comparable(dump: Dump): unknown {
+  const { ':log': _, ':identity': __, ':counts': counts, ...rest } = dump
+  const counted = counts?.type === 'hash' ? Object.entries(counts.value) : []
+  return withoutIds({ ...rest, counts: Object.fromEntries(counted.filter(([, count]) => count !== '0')) })
+}
+
+/** The transitions that the log tells of, each as `<id> <from> <to>`, sorted; ids as in `withoutIds`. */
+export function movesOf(dump: Dump): string[] {
+  const log = dump[':log']
+  const found: string[] = []
+  for (const [, fields] of log?.type === 'stream' ? log.value.entries : []) {
+    for (let at = 0; at < fields.length; at += 2) {
+      if (fields[at] !== 'ids') continue
+      const [, ids = '', , from = '', , to = ''] = fields.slice(at, at + 6)
+      for (const id of ids.split(' ')) found.push(`${id} ${from} ${to}`)
+    }
+  }
+  return (withoutIds(found) as string[]).sort()
+}
+
 /** The names of all keys under the tag, in order. */
 export async function keysUnder(store: Store, tag: string): Promise<string[]> {
   const found = new Set<string>()
@@ -460,7 +502,7 @@ function checkConservation(picture: Picture): void {
 function rowsByMessage({ rows }: Picture): ReadonlyMap<string, [string, Row][]> {
   const found = new Map<string, [string, Row][]>()
   for (const [id, row] of rows) {
-    const message = row['message'] ?? ''
+    const [message = ''] = id.split('.', 1)
     const mine = found.get(message)
     if (mine === undefined) found.set(message, [[id, row]])
     else mine.push([id, row])

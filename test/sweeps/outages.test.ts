@@ -12,7 +12,7 @@ import { openSwept, type SweptRecord, stageEverything } from './stage.js'
 /** How long each outage lasts: HOLDFAST_OUTAGE_MS for longer ones. */
 const awayMs = Number(process.env['HOLDFAST_OUTAGE_MS'] ?? 3000)
 const backMs = 10_000
-const everyMs = 300
+const everyMs = 500
 const quiet = { info: () => undefined, warn: () => undefined }
 
 afterEach(killChildren)
@@ -104,7 +104,9 @@ function answers(own: TestServer): boolean {
 async function stoppedInJob({ send, keys }: SweptRecord, child: Child, name: string): Promise<void> {
   for (let stops = 1; ; stops++) {
     child.send(`stop in ${name}`)
-    await until(() => child.lines.filter((each) => each['stopped'] === name).length === stops)
+    await until(() => child.lines.filter((each) => each['stopped'] === name).length === stops, {
+      timeoutMs: 30_000,
+    })
     const active = (await send('LRANGE', `${keys.tag}:bull:sweeps:active`, '0', '-1')) as string[]
     const job = active.find((id) => id.startsWith(`repeat:${name}:`))
     if (job !== undefined && (await send('EXISTS', `${keys.tag}:bull:sweeps:${job}:lock`)) === 1) return

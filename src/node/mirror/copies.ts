@@ -30,7 +30,7 @@ export interface CopyBook {
   storeCopies(copies: readonly Copy[]): Promise<void>
   /** Forgets copies; those unknown are passed over. */
   dropCopies(deliveryIds: readonly string[]): Promise<void>
-  /** Forgets a copy, unless a later epoch than this one has stored it anew. */
+  /** Forgets a copy, unless a later epoch than this one has stored it anew. Not at once: a crash may bring it back. */
   dropCopy(deliveryId: string, epoch: number): Promise<void>
   /** Forgets copies stored by earlier incarnations that no grant refers to; resolves to how many. */
   dropCopiesBefore(incarnation: number): Promise<number>
@@ -71,7 +71,9 @@ export function copyBook(store: Store, commits: Commits, incarnation: number, no
     },
     async dropCopy(deliveryId, epoch) {
       const values = checked(deliveryId, epoch)
-      await commits.submit(() => store.change('delete from copies where delivery = ? and epoch <= ?', values))
+      await commits.submitLater(() => {
+        store.change('delete from copies where delivery = ? and epoch <= ?', values)
+      })
     },
     async dropCopiesBefore(before) {
       const values = checked(before)

@@ -19,7 +19,7 @@ export interface StoredGrant extends Grant {
   /** Absent: no start mark, which is proof that no executor's first byte ran. */
   readonly attempt?: number
   readonly startedAtMs?: number
-  /** Absent beside a start mark: nobody here knows how it went. */
+  /** Its executor has ended without anybody knowing how it went. */
   readonly endedAtMs?: number
   /** What was last said of it, where that is that nobody knows. */
   readonly unknown?: Outcome
@@ -76,7 +76,14 @@ interface ChildRow {
   namespace: string
 }
 
-export function grantBook(store: Store, commits: Commits, incarnation: number, now: () => number): GrantBook {
+/** `onChild` is told when the first child may be there. */
+export function grantBook(
+  store: Store,
+  commits: Commits,
+  incarnation: number,
+  now: () => number,
+  onChild: () => void,
+): GrantBook {
   return {
     async mintGrant(grant) {
       const values = checked(grant.grant, grant.delivery, grant.epoch, incarnation, now())
@@ -98,6 +105,7 @@ export function grantBook(store: Store, commits: Commits, incarnation: number, n
       })
     },
     async recordChild(grant, child) {
+      onChild()
       const values = checked(grant, child.pid, child.group, child.startTime, child.bootId, child.namespace)
       await commits.submit(() => insertChild(store, grant, values))
     },
@@ -112,7 +120,15 @@ export function grantBook(store: Store, commits: Commits, incarnation: number, n
 /** Forgets a grant and its children; inside a transaction. */
 export function deleteGrant(store: Store, grant: string): void {
   store.change('delete from grants where grant_id = ?', [grant])
+  deleteChildren(store, grant)
+}
+
+function deleteChildren(store: Store, grant: string): void {
   store.change('delete from children where grant_id = ?', [grant])
+}
+
+export function hasChildren(store: Store): boolean {
+  return store.first<{ pid: number }>('select pid from children limit 1', []) !== undefined
 }
 
 /** Every unsettled grant, oldest first. */
@@ -123,16 +139,15 @@ export function readGrants(store: Store): StoredGrant[] {
 }
 
 function insertGrant(store: Store, { grant, delivery, epoch }: Grant, values: readonly Value[]): void {
+  const insert = `insert into grants (grant_id, delivery, epoch, incarnation, minted_at_ms) values (?, ?, ?, ?, ?)
+    on conflict do nothing`
+  if (store.change(insert, values) === 1) return
   const sql = 'select * from grants where delivery = ? or grant_id = ?'
   const open = store.first<GrantRow>(sql, [delivery, grant])
-  if (open !== undefined) {
-    if (open.grant_id === grant && open.delivery === delivery && open.epoch === epoch) return
-    const detail = `delivery ${open.delivery} has the unsettled grant ${open.grant_id} of epoch ${open.epoch}`
-    throw new HoldfastError('GRANT_OPEN', detail)
-  }
-  const insert =
-    'insert into grants (grant_id, delivery, epoch, incarnation, minted_at_ms) values (?, ?, ?, ?, ?)'
-  store.change(insert, values)
+  if (open === undefined || (open.grant_id === grant && open.delivery === delivery && open.epoch === epoch))
+    return
+  const detail = `delivery ${open.delivery} has the unsettled grant ${open.grant_id} of epoch ${open.epoch}`
+  throw new HoldfastError('GRANT_OPEN', detail)
 }
 
 function insertChild(store: Store, grant: string, values: readonly Value[]): void {

@@ -1,7 +1,6 @@
 import { HoldfastError } from '../../contract/errors.js'
 import type { Outcome } from '../../contract/outcomes.js'
 import type { Commits } from './commits.js'
-import { deleteGrant } from './grants.js'
 import { checked, type Store, type Value } from './store.js'
 
 /** How an attempt went, to be told to the hub until it answers. */
@@ -24,14 +23,13 @@ export interface StoredReport extends Report {
 /** The part of the mirror that keeps unsent reports. */
 export interface ReportBook {
   /**
-   * Keeps a report; a final one marks its grant as ended in the same transaction, and one that nobody knows leaves
-   * its words there. Repeated with the same words it is a no-op.
+   * Keeps a report. One of an unknown outcome leaves its words on the grant and, where it is final, that it has ended. Repeated with the same words it is a no-op.
    * @throws HoldfastError IDEMPOTENCY_MISMATCH when the key stands for other content
    */
   recordReport(report: Report): Promise<void>
   /**
    * Forgets a report that the hub has answered; when that settled its attempt, the grant and its children
-   * too. The copy stays.
+   * too. The copy stays. Not at once: after a crash it may be there again.
    */
   reportAnswered(key: string, answer: { readonly settled: boolean }): Promise<void>
 }
@@ -46,7 +44,13 @@ interface ReportRow {
   created_at_ms: number
 }
 
-export function reportBook(store: Store, commits: Commits, now: () => number): ReportBook {
+/** `anyChildren`: whether there can be children of a grant at all. */
+export function reportBook(
+  store: Store,
+  commits: Commits,
+  now: () => number,
+  anyChildren: () => boolean,
+): ReportBook {
   return {
     async recordReport(report) {
       const outcome = outcomeJson(report.outcome)
@@ -56,7 +60,7 @@ export function reportBook(store: Store, commits: Commits, now: () => number): R
     },
     async reportAnswered(key, { settled }) {
       checked(key)
-      await commits.submit(() => deleteReport(store, key, settled))
+      await commits.submitLater(() => deleteReport(store, key, { settled, children: anyChildren() }))
     },
   }
 }
@@ -78,28 +82,36 @@ function outcomeJson(outcome: Outcome): string {
 }
 
 function insertReport(store: Store, report: Report, content: readonly Value[], createdAtMs: number): void {
-  const known = store.first<ReportRow>('select * from reports where key = ?', [report.key])
-  if (known !== undefined) {
-    const same = [known.key, known.grant_id, known.delivery, known.attempt, known.outcome, known.final]
-    if (same.every((value, index) => value === content[index])) return
-    throw new HoldfastError('IDEMPOTENCY_MISMATCH', `the report key ${report.key} stands for other content`)
-  }
   const sql = `insert into reports (key, grant_id, delivery, attempt, outcome, final, created_at_ms)
-    values (?, ?, ?, ?, ?, ?, ?)`
-  store.change(sql, [...content, createdAtMs])
-  if (report.outcome.kind === 'outcome_unknown') {
+    values (?, ?, ?, ?, ?, ?, ?) on conflict (key) do nothing`
+  if (store.change(sql, [...content, createdAtMs]) === 0) {
+    requireSame(store, report, content)
+  } else if (report.outcome.kind === 'outcome_unknown') {
     store.change('update grants set unknown = ? where grant_id = ?', [content[4] ?? null, report.grant])
+    const end = 'update grants set ended_at_ms = ? where grant_id = ? and ended_at_ms is null'
+    if (report.final) store.change(end, [createdAtMs, report.grant])
   }
-  if (!report.final) return
-  const end = 'update grants set ended_at_ms = ? where grant_id = ? and ended_at_ms is null'
-  store.change(end, [createdAtMs, report.grant])
 }
 
-function deleteReport(store: Store, key: string, settled: boolean): void {
-  const row = store.first<ReportRow>('select grant_id from reports where key = ?', [key])
-  if (row === undefined) return
+function requireSame(store: Store, report: Report, content: readonly Value[]): void {
+  const known = store.first<ReportRow>('select * from reports where key = ?', [report.key])
+  if (known === undefined) return
+  const same = [known.key, known.grant_id, known.delivery, known.attempt, known.outcome, known.final]
+  if (same.every((value, index) => value === content[index])) return
+  throw new HoldfastError('IDEMPOTENCY_MISMATCH', `the report key ${report.key} stands for other content`)
+}
+
+function deleteReport(
+  store: Store,
+  key: string,
+  { settled, children }: { readonly settled: boolean; readonly children: boolean },
+): void {
+  if (settled) {
+    const ofGrant = 'delete from children where grant_id = (select grant_id from reports where key = ?)'
+    if (children) store.change(ofGrant, [key])
+    store.change('delete from grants where grant_id = (select grant_id from reports where key = ?)', [key])
+  }
   store.change('delete from reports where key = ?', [key])
-  if (settled) deleteGrant(store, row.grant_id)
 }
 
 function storedReport(row: ReportRow): StoredReport {

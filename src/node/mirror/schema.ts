@@ -13,7 +13,8 @@ const tables = [
   `create table if not exists grants (
     grant_id text primary key, delivery text not null, epoch integer not null, incarnation integer not null,
     minted_at_ms integer not null, attempt integer, started_at_ms integer, ended_at_ms integer, unknown text)`,
-  'create index if not exists grants_by_delivery on grants (delivery)',
+  'drop index if exists grants_by_delivery',
+  'create unique index if not exists grant_of_delivery on grants (delivery)',
   `create table if not exists children (
     grant_id text not null, pid integer not null, process_group integer not null,
     start_time text not null, boot_id text not null, namespace text not null default '')`,

@@ -1,5 +1,6 @@
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync } from 'node:fs'
+import { closeSync, existsSync, fdatasync, fdatasyncSync, fsyncSync, mkdirSync, openSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
+import { promisify } from 'node:util'
 import Database from 'libsql'
 import { HoldfastError, isHoldfastError } from '../../contract/errors.js'
 
@@ -14,8 +15,12 @@ export interface Store {
   change(sql: string, values: readonly Value[]): number
   first<Row>(sql: string, values: readonly Value[]): Row | undefined
   all<Row>(sql: string, values: readonly Value[]): Row[]
-  /** Runs `work` in one transaction: all of it is durable when this returns, nothing of it when it throws. */
+  /** Runs `work` in one transaction: all of it is there when this returns, nothing of it when it throws. */
   transaction<T>(work: () => T): T
+  /** Resolves when every transaction until now is on the disk. Does not hold the event loop meanwhile. */
+  sync(): Promise<void>
+  /** The same, at once. */
+  syncNow(): void
   /** Checkpoints and gives up the lock. Other programs may use the file when it returns. */
   close(): void
 }
@@ -23,6 +28,7 @@ export interface Store {
 /** What a column holds. */
 export type Value = string | number | null | Buffer
 
+const dataSync = promisify(fdatasync)
 const lockRetryMinMs = 5
 const lockRetrySpreadMs = 20
 /** The write-ahead log is cut back to this after a checkpoint. */
@@ -58,6 +64,11 @@ export function orUnusable<T>(file: string, work: () => T): T {
   }
 }
 
+/** The disk did not take what was written. */
+export class SyncFailed extends Error {
+  override readonly name = 'SyncFailed'
+}
+
 /** The error for a mirror that cannot be read or written, with its cause. */
 export function unusable(file: string, cause: unknown): HoldfastError {
   if (isHoldfastError(cause)) return cause
@@ -67,7 +78,8 @@ export function unusable(file: string, cause: unknown): HoldfastError {
 
 /** True when, after this error, nobody can tell what reached the disk: the file must be opened anew. */
 export function leavesDoubt(error: unknown): boolean {
-  return /^SQLITE_(IOERR|CORRUPT|NOTADB)/.test(sqliteCode(error))
+  // What a failed sync leaves unwritten a later one does not write.
+  return error instanceof SyncFailed || /^SQLITE_(IOERR|CORRUPT|NOTADB)/.test(sqliteCode(error))
 }
 
 function unfit(what: string): HoldfastError {
@@ -118,7 +130,7 @@ function tryLock(file: string): Store | undefined {
     connection.exec('pragma synchronous = full')
     transaction(connection, () => refuseForeign(connection, file))
     enterLog(connection)
-    return storeOn(connection)
+    return storeOn(connection, file)
   } catch (error) {
     release(connection)
     if (isBusy(error)) return undefined
@@ -150,7 +162,42 @@ function enterLog(connection: Database.Database): void {
   throw new HoldfastError('MIRROR_UNUSABLE', `no write-ahead log here (journal mode ${row.journal_mode})`)
 }
 
-function storeOn(connection: Database.Database): Store {
+/**
+ * What `synchronous = full` does after every transaction, at a time of our own and off the event loop: the write-ahead log
+ * is brought to the disk. (Checkpoints still order log and database themselves, as `normal` has it.)
+ */
+function logSync(connection: Database.Database, file: string) {
+  connection.exec('pragma synchronous = normal')
+  let log: number | undefined
+  // The log is no place of locks, so that a descriptor of it does no harm; it exists from the first transaction on.
+  const descriptor = (): number => {
+    log ??= openSync(`${file}-wal`, 'r')
+    return log
+  }
+  return {
+    sync: async () => {
+      await dataSync(descriptor()).catch((cause: unknown) => Promise.reject(syncFailed(cause)))
+    },
+    syncNow: () => {
+      try {
+        fdatasyncSync(descriptor())
+      } catch (cause) {
+        throw syncFailed(cause)
+      }
+    },
+    close: () => {
+      if (log !== undefined) closeSync(log)
+      log = undefined
+    },
+  }
+}
+
+function syncFailed(cause: unknown): SyncFailed {
+  return new SyncFailed(cause instanceof Error ? cause.message : String(cause), { cause })
+}
+
+function storeOn(connection: Database.Database, file: string): Store {
+  const log = logSync(connection, file)
   const statements = new Map<string, Database.Statement>()
   const prepared = (sql: string): Database.Statement => {
     let statement = statements.get(sql)
@@ -166,8 +213,11 @@ function storeOn(connection: Database.Database): Store {
     first: <Row>(sql: string, values: readonly Value[]) => prepared(sql).get([...values]) as Row | undefined,
     all: <Row>(sql: string, values: readonly Value[]) => prepared(sql).all([...values]) as Row[],
     transaction: (work) => transaction(connection, work),
+    sync: log.sync,
+    syncNow: log.syncNow,
     close: () => {
       statements.clear()
+      log.close()
       try {
         connection.exec('pragma journal_mode = delete')
       } finally {

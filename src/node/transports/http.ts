@@ -34,11 +34,21 @@ const reportBytesAtMost = 512 * 1024
 export function openHttpTransport(address: HubAddress): NodeTransport {
   const calls = openCalls(address)
   const steps = stepsOver(calls)
+  const take: NodeTransport['take'] = async (who, items, options) => {
+    await steps.mirror(who, items, {})
+    const results = await steps.ack(who, items, {})
+    const taken = new Set(results.filter(({ ok }) => ok).map(({ id }) => id))
+    const begins = items.flatMap(({ id, epoch, grant }) =>
+      grant !== undefined && taken.has(id) ? [{ id, epoch, grant }] : [],
+    )
+    return { results, begun: begins.length === 0 ? [] : await steps.begin(who, begins, options) }
+  }
   /** The last answer to a claim, without what it handed out: one that is aborted answers as of then. */
   let last = nothing
   return {
     ...membershipOver(calls),
     ...steps,
+    take,
     claim: async (who, request, count, { waitMs, signal, onSent }) => {
       const pollMs = Math.min(waitMs, longestPollMs)
       const { node, incarnation } = who

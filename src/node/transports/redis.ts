@@ -68,6 +68,7 @@ export async function openRedisTransport(options: RedisTransportOptions): Promis
     ack: functions.ack,
     refuse: functions.refuse,
     begin: functions.begin,
+    take: functions.take,
     report: functions.report,
     close: async () => {
       await Promise.all([steps.close(), beats.close(), reader.close()])

@@ -1,0 +1,24 @@
+-- hf_take: hf_mirror, hf_ack and, for items with a grant, hf_begin, in one call: when all of them are due. The node's copy
+-- and its grant are durable before it asks.
+-- KEYS   1 tag
+-- ARGV   host node incarnation, then items of: delivery epoch grant|''
+-- REPLY  log_id, results [[id, ok, epoch, state | code, owner]...] of the handoff, begun [[id, ok, epoch, state, attempt |
+--        code, owner, detail]...] of the begins of those that were handed off
+-- ERRORS STORE_UNKNOWN INVALID_ARGUMENT NOT_JOINED SUPERSEDED HOST_RETIRED LEFT
+-- STATES claimed, mirrored -> delivered; then -> executing | held | failed (blocked, expired) | queued (its session moved)
+do
+  hf.register('hf_take', { 'allow-oom' }, function(keys, argv)
+    local begun = {}
+    local reply = hf.on_items(keys, argv, 'take', 3, function(ctx, node, item)
+      local delivery, epoch, grant = hf.delivery_id(item[1]), hf.integer(item[2], 'epoch'), hf.optional_id(item[3], 'grant')
+      return function()
+        local taken, answer = hf.take(ctx, node, delivery, epoch, grant)
+        if answer then begun[#begun + 1] = answer end
+        return taken
+      end
+    end)
+    reply[#reply + 1] = 'begun'
+    reply[#reply + 1] = begun
+    return reply
+  end)
+end
