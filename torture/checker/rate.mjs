@@ -1,0 +1,40 @@
+// @ts-check
+// A hub that accepts nothing breaks no promise: it is to accept, and its nodes are to execute.
+import { told } from './evidence.mjs'
+
+/** @typedef {import('./words.mjs').Case} Case */
+/** @typedef {import('./words.mjs').Violation} Violation */
+
+/** @param {Case} file @returns {{ acknowledged: number, violations: Violation[] }} */
+export function checkRate(file) {
+  const { load, heal, rules } = file
+  const keys = new Set(
+    file.accepts.filter(({ type, changed }) => type === 'ok' && !changed).map(({ key }) => key),
+  )
+  const inLoad = new Set(
+    file.accepts
+      .filter(
+        ({ type, answer }) =>
+          type === 'ok' && answer !== undefined && answer.t >= load.t && answer.t <= heal.t,
+      )
+      .map(({ key }) => key),
+  )
+  const seconds = (heal.t - load.t) / 1e9
+  const rate = inLoad.size / Math.max(seconds, 0.001)
+  /** @type {Violation[]} */
+  const violations = []
+  if (rate < rules.leastPerSecond) {
+    const text = `${inLoad.size} accepts acknowledged in ${seconds.toFixed(1)} s; at least ${rules.leastPerSecond} a second were to be`
+    violations.push({ invariant: 'rate', id: 'accepts', text, evidence: [told(load), told(heal)] })
+  }
+  const done = file.record.deliveries.some(({ attempts }) => attempts.at(-1)?.status === 'done')
+  if (!done) {
+    violations.push({
+      invariant: 'rate',
+      id: 'executions',
+      text: 'nothing was executed at all',
+      evidence: [told(load)],
+    })
+  }
+  return { acknowledged: keys.size, violations }
+}

@@ -1,0 +1,69 @@
+// @ts-check
+// What nobody knows is to be rare, and to have a cause: a fault of its node while it was open, a time limit, a handler
+// that threw. With an honest probe on every node nothing stays unknown.
+
+import { logged, told } from './evidence.mjs'
+import { isNode } from './exclusion.mjs'
+import { timesOf } from './times.mjs'
+
+/** @typedef {import('./words.mjs').AttemptStory} AttemptStory */
+/** @typedef {import('./words.mjs').Case} Case */
+/** @typedef {import('./words.mjs').Fault} Fault */
+/** @typedef {import('./words.mjs').Violation} Violation */
+
+/** A fault is written down a moment before it is made. */
+const slackNs = 500e6
+
+/** @param {Case} file @returns {{ unknown: number, explained: number, violations: Violation[] }} */
+export function checkUnknowns(file) {
+  const times = timesOf(file)
+  const ids = file.record.unknown.map(({ id }) => id)
+  const violations = ids.flatMap((id) => {
+    const [delivery = ''] = id.split('/')
+    const attempt = file.stories.get(delivery)?.attempts.find((each) => each.id === id)
+    if (attempt === undefined) return [unexplained(delivery, `${id} is unknown, and was never begun`, [])]
+    const shown = [
+      logged(attempt.begun, delivery),
+      ...attempt.unknown.slice(0, 1).map((entry) => logged(entry, delivery)),
+    ]
+    if (file.rules.probe)
+      return [unexplained(delivery, `${id} stayed unknown, though its node has a probe`, shown)]
+    const open = {
+      from: times.earliest(attempt.begun.index),
+      to: attempt.unknown[0] === undefined ? file.final.t : times.latest(attempt.unknown[0].index),
+    }
+    if (ownCause(file, id) || file.faults.some((fault) => explains(fault, attempt, open))) return []
+    return [
+      unexplained(delivery, `${id} is unknown, and no fault of ${attempt.node} explains it`, [
+        ...shown,
+        ...marksOf(file, id),
+      ]),
+    ]
+  })
+  return { unknown: ids.length, explained: ids.length - violations.length, violations }
+}
+
+/** @param {string} id @param {string} text @param {string[]} evidence @returns {Violation} */
+function unexplained(id, text, evidence) {
+  return { invariant: 'unknown', id, text, evidence }
+}
+
+/** Its handler threw, or was over its time limit. @param {Case} file @param {string} id */
+function ownCause(file, id) {
+  const [delivery = ''] = id.split('/')
+  const runs = (file.runsOf.get(delivery) ?? []).filter(({ attempt }) => attempt === id)
+  return runs.some(({ end, outcome }) => outcome === 'outcome_unknown' || end?.data.late === true)
+}
+
+/** @param {Case} file @param {string} id */
+function marksOf(file, id) {
+  const [delivery = ''] = id.split('/')
+  const runs = (file.runsOf.get(delivery) ?? []).filter(({ attempt }) => attempt === id)
+  return runs.map(({ begin, end }) => told(end ?? begin))
+}
+
+/** @param {Fault} fault @param {AttemptStory} attempt @param {{ from: number, to: number }} open */
+function explains({ node, from, to }, attempt, open) {
+  if (node === undefined || !(isNode(attempt.node, node) || node === attempt.node)) return false
+  return from - slackNs <= open.to && to + slackNs >= open.from
+}

@@ -1,0 +1,73 @@
+// @ts-check
+// What every process of a run does: it ends with the one that started it, and says how it is over its channel.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { isHoldfastError } from '../built.mjs'
+
+/** The options of this process: JSON in its one argument. @returns {any} */
+export function optionsOfThis() {
+  return JSON.parse(process.argv[2] ?? '{}')
+}
+
+/**
+ * Ends this process at once when the conductor is gone; hands what it says to `onMessage`.
+ * @param {(message: any) => void} onMessage
+ */
+export function followConductor(onMessage) {
+  process.on('disconnect', () => process.exit(0))
+  process.on('message', onMessage)
+}
+
+/** @param {object} message */
+export function say(message) {
+  if (process.connected) process.send?.(message)
+}
+
+/**
+ * Repeats a start for as long as the server or a hub is away, as whoever keeps a service alive would.
+ * @template Started @param {() => Promise<Started>} start @returns {Promise<Started>}
+ */
+export async function startPatiently(start) {
+  for (;;) {
+    try {
+      return await start()
+    } catch (error) {
+      if (!isHoldfastError(error, 'STORE_UNAVAILABLE', 'DEADLINE_EXCEEDED', 'HUB_UNREACHABLE')) throw error
+      console.error(`not started yet: ${error.message}`)
+      await sleep(200)
+    }
+  }
+}
+
+/** A logger with the methods of pino, to this process's log file. @param {(level: string, particulars: object, message: string) => void} [onLine] */
+export function lineLog(onLine = () => {}) {
+  /** @param {string} level */
+  const at = (level) => (/** @type {object} */ particulars, /** @type {string} */ message) => {
+    if (level !== 'debug') console.error(JSON.stringify({ at: Date.now(), level, message, ...particulars }))
+    onLine(level, particulars, message)
+  }
+  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
+}
+
+/**
+ * A point at which this process kills itself before anything else can happen. Armed and disarmed by the conductor;
+ * `before` is called right before the kill.
+ * @param {(point: string) => void} before
+ */
+export function killPoint(before) {
+  /** @type {{ point: string, left: number } | undefined} */
+  let armed
+  return {
+    /** @param {{ point: string, nth: number } | null} where */
+    arm: (where) => {
+      armed = where === null ? undefined : { point: where.point, left: where.nth }
+    },
+    /** @param {string} point */
+    onPoint: (point) => {
+      if (armed?.point !== point) return
+      armed.left -= 1
+      if (armed.left > 0) return
+      before(point)
+      process.kill(process.pid, 'SIGKILL')
+    },
+  }
+}
