@@ -68,7 +68,7 @@ it('runs every system, exactly once each, and states its figures', { timeout: 12
   expect(Date.parse(handoff.at)).toBeGreaterThan(0)
   const measured = Object.keys(handoff.systems)
   expect([...measured, ...Object.keys(handoff.skipped)].sort()).toEqual([...systems].sort())
-  expect(measured).toEqual(expect.arrayContaining(['raw', 'functions', 'holdfast', 'bullmq', 'nats']))
+  expect(measured).toEqual(expect.arrayContaining(['raw', 'functions', 'holdfast', 'bullmq']))
   for (const { accept, fsync, nodeCpuUsPerMessage, ...whole } of Object.values(handoff.systems)) {
     for (const { median, min, max, rounds } of [whole, accept]) {
       expect(rounds).toHaveLength(2)
