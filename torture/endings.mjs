@@ -1,11 +1,12 @@
 // @ts-check
-// What is put back when this process ends, however it ends (SIGKILL aside): mounts, network namespaces.
+// What is put back when this process ends, however it ends (SIGKILL aside): processes, mounts, network namespaces, folders.
+import { constants } from 'node:os'
 
 /** @type {Set<() => void>} */
 const undoings = new Set()
 let watching = false
 
-/** Calls `undo` at the end of this process. It must not wait. @param {() => void} undo @returns {() => void} leaves it out */
+/** Calls `undo` at the end of this process, the last one given first. It must not wait. @param {() => void} undo @returns {() => void} leaves it out */
 export function atEnd(undo) {
   undoings.add(undo)
   watch()
@@ -13,8 +14,10 @@ export function atEnd(undo) {
 }
 
 function undoAll() {
-  for (const undo of undoings) undo()
-  undoings.clear()
+  for (const undo of [...undoings].reverse()) {
+    undoings.delete(undo)
+    undo()
+  }
 }
 
 function watch() {
@@ -22,13 +25,9 @@ function watch() {
   watching = true
   process.once('exit', undoAll)
   for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])) {
-    const end = () => {
-      // Somebody else listens: the end, and with it ours, is theirs to make.
-      if (process.listenerCount(signal) > 1) return
-      process.removeListener(signal, end)
-      undoAll()
-      process.kill(process.pid, signal)
-    }
-    process.on(signal, end)
+    process.on(signal, () => {
+      // Where somebody else listens the end, and with it ours, is theirs to make.
+      if (process.listenerCount(signal) === 1) process.exit(128 + constants.signals[signal])
+    })
   }
 }

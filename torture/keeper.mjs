@@ -3,6 +3,7 @@
 import { spawn } from 'node:child_process'
 import { closeSync, openSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { crashCode } from './processes/shared.mjs'
 
 /** @typedef {import('node:child_process').ChildProcess} ChildProcess */
 /** @typedef {{ role: string, name: string, pid: number }} Target */
@@ -13,7 +14,7 @@ import { fileURLToPath } from 'node:url'
  * @property {string} name
  * @property {number} pid of the process that runs now, or of the last one
  * @property {boolean} isUp it runs and has said that it works
- * @property {boolean} mayEnd set by a fault while its process may end by itself
+ * @property {boolean} mayEnd set by a fault while its process may end by itself; a crash is none of its business
  * @property {() => Target} target as the history names it
  * @property {() => Promise<void>} start and from now on whenever it dies; resolves when it works
  * @property {() => Promise<void>} restart ended at once where it runs, and started
@@ -42,6 +43,8 @@ import { fileURLToPath } from 'node:url'
  */
 
 const restartMs = { least: 50, most: 1500 }
+/** What begins to end may take so long. */
+const endingMs = 3000
 const startedWithinMs = 30_000
 
 /** @param {KeptOptions} given @returns {Keeper} */
@@ -55,6 +58,7 @@ export function keep(given) {
   /** @type {Set<() => void>} */
   const changed = new Set()
   let [starts, lastPid] = [0, 0]
+  let mayEndUntil = Number.NEGATIVE_INFINITY
   let [isWanted, isUp, isEndMeant, wasArmed, hit] = [false, false, false, false, false]
 
   function launch() {
@@ -88,7 +92,8 @@ export function keep(given) {
   function onExit(ended, code, signal) {
     if (child !== ended) return
     if (wasArmed && signal === 'SIGKILL' && !isEndMeant) hit = true
-    const expected = isEndMeant || (wasArmed && hit) || keeper.mayEnd
+    const wasAllowed = performance.now() < mayEndUntil
+    const expected = code !== crashCode && (isEndMeant || (wasArmed && hit) || wasAllowed)
     history.write({ kind: 'exit', target: target(), code, signal, expected })
     child = undefined
     isUp = false
@@ -157,11 +162,15 @@ export function keep(given) {
     })
   }
 
-  /** @type {Keeper} */
-  const keeper = {
+  return {
     role,
     name,
-    mayEnd: false,
+    get mayEnd() {
+      return performance.now() < mayEndUntil
+    },
+    set mayEnd(may) {
+      mayEndUntil = may ? Number.POSITIVE_INFINITY : performance.now() + endingMs
+    },
     get pid() {
       return lastPid
     },
@@ -192,5 +201,4 @@ export function keep(given) {
     end,
     stop,
   }
-  return keeper
 }

@@ -15,6 +15,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { diskNeeds, makeDisk } from './disk.mjs'
+import { atEnd } from './endings.mjs'
 import { createRandom } from './random.mjs'
 
 /** @typedef {import('./disk.mjs').Disk} Disk */
@@ -50,7 +51,7 @@ const folder = mkdtempSync(join(values.dir, 'holdfast-mirror-power-'))
 const notes = join(folder, 'notes')
 const scratch = join(folder, 'scratch')
 for (const path of [notes, scratch]) mkdirSync(path)
-process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
+atEnd(() => rmSync(folder, { recursive: true, force: true }))
 
 /** @param {string} program @param {string[]} words */
 function start(program, words) {
@@ -64,10 +65,9 @@ function start(program, words) {
   child.stderr.on('data', (bytes) => {
     complaint += bytes
   })
-  const killed = () => child.kill('SIGKILL')
-  process.once('exit', killed)
+  const leaveOut = atEnd(() => void child.kill('SIGKILL'))
   const ended = once(child, 'close').then(() => {
-    process.removeListener('exit', killed)
+    leaveOut()
     return { code: child.exitCode, output, complaint }
   })
   return { child, ended, output: () => output }

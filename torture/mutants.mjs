@@ -33,7 +33,10 @@ process.on('exit', () => {
   for (const remove of undo) remove()
 })
 for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])) {
-  process.on(signal, () => process.exit(130))
+  process.on(signal, () => {
+    console.error(`ended by ${signal}`)
+    process.exit(130)
+  })
 }
 
 let wrong = 0

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -481,6 +481,21 @@ describe('opening', () => {
     for (const place of ['/proc/holdfast/node.db', join(folder, 'plain', 'node.db'), folder]) {
       expect(() => open({ file: place })).toThrow(/^MIRROR_UNUSABLE /)
     }
+  })
+
+  test('follows a link, and syncs the log beside the database that it leads to', async () => {
+    await open().close()
+    const [link, linkedFolder] = [join(folder, 'link.db'), join(folder, 'linked')]
+    symlinkSync(file, link)
+    symlinkSync(join(folder, 'deep'), linkedFolder)
+    // A log of the same name beside the link is not the one to sync: it may not even be a file.
+    mkdirSync(`${link}-wal`)
+    for (const place of [link, join(linkedFolder, 'node.db')]) {
+      const mirror = open({ file: place })
+      await mirror.storeCopies([copyOf('m.1')])
+      await mirror.close()
+    }
+    expect(open().copy('m.1')).toMatchObject({ delivery: 'm.1' })
   })
 
   test('refuses a damaged file', async () => {

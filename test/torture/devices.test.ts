@@ -317,22 +317,6 @@ describe('a proxy to a hub', () => {
     expect(await post(proxy, 'b')).toBe('answer 3')
   })
 
-  test('lets requests name another host', async () => {
-    const hosts: unknown[] = []
-    const server = createHttpServer((request, reply) => {
-      hosts.push(request.headers.host)
-      reply.end('answer')
-    })
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    const proxy = await startHttpProxy((server.address() as AddressInfo).port, { as: 'hub.test' })
-    ends.push(proxy.close, () => {
-      server.closeAllConnections()
-      server.close()
-    })
-    expect(await post(proxy, 'host: a')).toBe('answer')
-    expect(hosts).toEqual(['hub.test'])
-  })
-
   test('drops an answer after the request was served', async () => {
     const { seen, proxy } = await hub()
     const end = proxy.add({ onRequest: () => ({ kind: 'cut-reply', share: 0 }) })

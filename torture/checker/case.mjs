@@ -49,7 +49,10 @@ export function caseOf(lines, record, rules) {
 
 /** The conductor waits until nothing moves, for a while; then it reads the record. @param {Line[]} settled @returns {{ readAt: number, moving: boolean }} */
 function readingOf([line]) {
-  return { readAt: line?.t ?? Number.POSITIVE_INFINITY, moving: line?.data.settled === false }
+  return {
+    readAt: line?.t ?? Number.POSITIVE_INFINITY,
+    moving: line?.data.settled === false && line.data.isMoving !== false,
+  }
 }
 
 /** @param {Line[]} lines */

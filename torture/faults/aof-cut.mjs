@@ -2,7 +2,7 @@
 // The server is killed and what its last step wrote cut at a random byte. Loses what was acknowledged.
 import { cutLast } from '../aof.mjs'
 
-/** @type {import('../schedule.mjs').Fault & { loses: true }} */
+/** @type {import('../schedule.mjs').Fault} */
 export const fault = {
   name: 'aof-cut',
   loses: true,

@@ -2,7 +2,7 @@
 // The server is stopped and one bit of a payload flipped in its file, which has no checksums. Loses what was acknowledged.
 import { flipPayload } from '../aof.mjs'
 
-/** @type {import('../schedule.mjs').Fault & { loses: true }} */
+/** @type {import('../schedule.mjs').Fault} */
 export const fault = {
   name: 'aof-flip',
   loses: true,

@@ -2,7 +2,7 @@
 // The server is stopped and the manifest of its files removed: it starts empty, without an error. Loses everything.
 import { removeManifest } from '../aof.mjs'
 
-/** @type {import('../schedule.mjs').Fault & { loses: true }} */
+/** @type {import('../schedule.mjs').Fault} */
 export const fault = {
   name: 'aof-missing-manifest',
   loses: true,

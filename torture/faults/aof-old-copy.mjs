@@ -3,7 +3,7 @@
 import { join } from 'node:path'
 import { copyData, restoreData } from '../aof.mjs'
 
-/** @type {import('../schedule.mjs').Fault & { loses: true }} */
+/** @type {import('../schedule.mjs').Fault} */
 export const fault = {
   name: 'aof-old-copy',
   loses: true,

@@ -25,7 +25,7 @@ async function prepare(world) {
     const redis = await startRespProxy(() => portOf(behindNear(world, node).redis), { host })
     const hubs = await Promise.all(
       world.hubUrls.map((_, nth) =>
-        startHttpProxy(() => portOf(behindNear(world, node).hubs[nth]), { host, as: '127.0.0.1' }),
+        startHttpProxy(() => portOf(behindNear(world, node).hubs[nth]), { host }),
       ),
     )
     made.set(node, cable)

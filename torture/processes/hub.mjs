@@ -3,7 +3,7 @@
 // Its one argument is JSON: { history, name, redis, hub, port }. What it logs goes to stderr.
 import { pino } from 'pino'
 import { openHistory } from '../history.mjs'
-import { followConductor, killPoint, optionsOfThis, say, startPatiently } from './shared.mjs'
+import { endAtCrash, followConductor, killPoint, optionsOfThis, say, startPatiently } from './shared.mjs'
 
 /** @type {{ history: string, name: string, redis: string, hub: string, port: number }} */
 const { history: dir, name, redis, hub, port } = optionsOfThis()
@@ -26,12 +26,7 @@ const kill = killPoint((point) => history.write({ kind: 'end', how: 'killed at a
 let server
 let stopping = false
 process.on('SIGTERM', () => void stop())
-process.on('unhandledRejection', (error) => log.error({ err: error }, 'unhandled rejection'))
-process.on('uncaughtException', (error) => {
-  log.fatal({ err: error }, 'uncaught exception')
-  history.write({ kind: 'end', how: `uncaught: ${String(error)}` })
-  process.exit(1)
-})
+endAtCrash(history)
 followConductor((message) => {
   if (message.arm !== undefined) kill.arm(message.arm)
 })

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openHistory, readEarlier } from '../history.mjs'
 import { createRandom } from '../random.mjs'
-import { followConductor, killPoint, lineLog, optionsOfThis, say } from './shared.mjs'
+import { endAtCrash, followConductor, killPoint, lineLog, optionsOfThis, say } from './shared.mjs'
 
 /**
  * `calm`: every handler ends well, and in time.
@@ -152,11 +152,7 @@ const node = createNode({
 })
 
 process.on('SIGTERM', () => void node.stop())
-process.on('uncaughtException', (error) => {
-  console.error(error)
-  history.write({ kind: 'end', how: `uncaught: ${String(error)}` })
-  process.exit(1)
-})
+endAtCrash(history)
 followConductor((message) => {
   if (message.arm !== undefined) kill.arm(message.arm)
   if (message.calm === true) calm = true
@@ -166,6 +162,12 @@ void node.closed.then((end) => {
   history.write({ kind: 'end', how: end.kind, ...(why === undefined ? {} : { why }) })
   process.exit(end.kind === 'failed' ? 1 : 0)
 })
-await node.start()
+try {
+  await node.start()
+} catch (error) {
+  console.error(error)
+  history.write({ kind: 'end', how: 'not started', why: String(error) })
+  process.exit(1)
+}
 history.write({ kind: 'up', host })
 say({ up: true })

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { errorCatalogue, isHoldfastError, openClient } from '../built.mjs'
 import { openHistory } from '../history.mjs'
 import { createRandom } from '../random.mjs'
-import { followConductor, optionsOfThis, say } from './shared.mjs'
+import { endAtCrash, followConductor, optionsOfThis, say } from './shared.mjs'
 
 /** @typedef {'pause' | 'hold' | 'block'} Kind */
 /** @typedef {{ fence: Kind, scope: string, liftAt: number }} Standing */
@@ -42,6 +42,7 @@ let [ops, asked] = [0, 0]
 followConductor((message) => {
   if (message.calm === true) calm = true
 })
+endAtCrash(history)
 process.on('SIGTERM', () => {
   history.write({ kind: 'end', how: 'stopped' })
   process.exit(0)

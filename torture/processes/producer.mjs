@@ -7,7 +7,7 @@ import { acceptedReply, errorCatalogue, isHoldfastError, openCalls } from '../bu
 import { openHistory, readEarlier } from '../history.mjs'
 import { createRandom } from '../random.mjs'
 import { bodyOf, changedBody, messageOf } from './message.mjs'
-import { followConductor, optionsOfThis, say } from './shared.mjs'
+import { endAtCrash, followConductor, optionsOfThis, say } from './shared.mjs'
 
 /** @typedef {import('./message.mjs').Message} Message */
 
@@ -41,6 +41,7 @@ followConductor((message) => {
   if (message.drain === true) draining = true
   if (message.wait !== undefined) waits = message.wait
 })
+endAtCrash(history)
 process.on('SIGTERM', () => {
   history.write({ kind: 'end', how: 'stopped' })
   process.exit(0)

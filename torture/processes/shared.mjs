@@ -17,6 +17,19 @@ export function followConductor(onMessage) {
   process.on('message', onMessage)
 }
 
+/** How a process ends that met an error nobody caught: a bug, whatever was done to it. */
+export const crashCode = 70
+
+/** @param {import('../history.mjs').History} history */
+export function endAtCrash(history) {
+  // A rejection that nobody handles comes here as well.
+  process.on('uncaughtException', (error) => {
+    console.error(error)
+    history.write({ kind: 'end', how: `uncaught: ${String(error)}` })
+    process.exit(crashCode)
+  })
+}
+
 /** @param {object} message */
 export function say(message) {
   if (process.connected) process.send?.(message)

@@ -29,7 +29,6 @@ import { connect, createServer } from 'node:net'
  * @property {() => FrameScanner} requests
  * @property {(answered: () => Request | undefined) => FrameScanner} replies
  * @property {(request: Buffer) => string[]} words
- * @property {(request: Buffer) => Buffer} [rewrite] before anything else
  * @property {boolean} duplicatesInline whether a second copy may follow on the same connection
  */
 
@@ -145,10 +144,9 @@ function joinPair(protocol, client, targetPort, rules, onGone) {
 
   /** @param {Buffer} bytes */
   function onRequests(bytes) {
-    for (const whole of requests(bytes)) {
+    for (const message of requests(bytes)) {
       // Those behind a request that was cut; but not those of a client that has given up.
       if (isCut) return
-      const message = protocol.rewrite?.(whole) ?? whole
       const request = { words: protocol.words(message), bytes: message }
       send(request, rules.judge(request))
     }

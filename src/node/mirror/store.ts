@@ -1,4 +1,13 @@
-import { closeSync, existsSync, fdatasync, fdatasyncSync, fsyncSync, mkdirSync, openSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  fdatasync,
+  fdatasyncSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  realpathSync,
+} from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import Database from 'libsql'
@@ -171,7 +180,8 @@ function logSync(connection: Database.Database, file: string) {
   let log: number | undefined
   // The log is no place of locks, so that a descriptor of it does no harm; it exists from the first transaction on.
   const descriptor = (): number => {
-    log ??= openSync(`${file}-wal`, 'r')
+    // SQLite keeps it beside the database itself, whatever links lead there.
+    log ??= openSync(`${realpathSync(file)}-wal`, 'r')
     return log
   }
   return {
