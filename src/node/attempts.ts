@@ -34,7 +34,8 @@ export interface AttemptsOptions {
 
 /** Runs one delivery: grant, begin, start mark, execution, outcome, report. */
 export interface Attempts {
-  run(work: Work): Promise<Verdict>
+  /** `leave` is called once the outcome is durable here, before the record has it. */
+  run(work: Work, leave: () => void): Promise<Verdict>
   /** Handlers that still run, those past their time limit included. */
   running(): number
   /** Aborts every running handler; their outcomes are reported as they come. */
@@ -56,12 +57,14 @@ export function createAttempts(options: AttemptsOptions): Attempts {
   const { mirror, reports, log, onPoint } = options
   const handlers = new Set<AbortController>()
 
-  async function run(work: Work): Promise<Verdict> {
-    return work.arrival === undefined ? await runOwned(work) : await runArriving(work, work.arrival)
+  async function run(work: Work, leave: () => void): Promise<Verdict> {
+    return work.arrival === undefined
+      ? await runOwned(work, leave)
+      : await runArriving(work, work.arrival, leave)
   }
 
   /** Begins in the call that hands it off, where that has not been made yet. */
-  async function runArriving(work: Work, arrival: Arrival): Promise<Verdict> {
+  async function runArriving(work: Work, arrival: Arrival, leave: () => void): Promise<Verdict> {
     const grant = arrival.open ? randomUUID() : undefined
     if (grant !== undefined) arrival.join(grant, mintFirst(work, grant))
     const { accepted, begun } = await arrival.answer
@@ -70,8 +73,8 @@ export function createAttempts(options: AttemptsOptions): Attempts {
       if (grant !== undefined) await forgetGrant(work, grant)
       return over
     }
-    if (grant === undefined || begun === undefined) return await runOwned(work)
-    return begun.ok ? await execute(work, grant, begun) : await refused(work, grant, begun)
+    if (grant === undefined || begun === undefined) return await runOwned(work, leave)
+    return begun.ok ? await execute(work, grant, begun, leave) : await refused(work, grant, begun)
   }
 
   /** False where an earlier grant is still open: that is concluded after the handoff. */
@@ -86,27 +89,32 @@ export function createAttempts(options: AttemptsOptions): Attempts {
     return true
   }
 
-  async function runOwned(work: Work): Promise<Verdict> {
+  async function runOwned(work: Work, leave: () => void): Promise<Verdict> {
     const grant = work.grant ?? (await mint(work))
     if (grant === undefined) return over
-    if (work.replay) return await runAgain(work, grant)
+    if (work.replay) return await runAgain(work, grant, leave)
     const answer = await options.begin({ id: work.id, epoch: work.epoch, grant })
     if (!answer.ok) return await refused(work, grant, answer)
     work.grant = undefined
-    return await execute(work, grant, answer)
+    return await execute(work, grant, answer, leave)
   }
 
   /** What an earlier process began, under its grant: the handler is declared idempotent. */
-  async function runAgain(work: Work, grant: string, epoch = work.epoch): Promise<Verdict> {
+  async function runAgain(
+    work: Work,
+    grant: string,
+    leave: () => void,
+    epoch = work.epoch,
+  ): Promise<Verdict> {
     const answer = await options.begin({ id: work.id, epoch, grant, idempotent: true })
     if (answer.ok) {
       options.raise(work, answer.epoch)
-      return await execute(work, grant, answer)
+      return await execute(work, grant, answer, leave)
     }
     // The process before this one may have begun it again, and died before it noted the new epoch.
     const isOurs = answer.owner === options.node && answer.epoch !== undefined
     if (answer.code === 'STALE_EPOCH' && isOurs && answer.epoch > epoch) {
-      return await runAgain(work, grant, answer.epoch)
+      return await runAgain(work, grant, leave, answer.epoch)
     }
     if (answer.state === 'delivered' && fenced.includes(answer.code)) return { kind: 'paused' }
     log.warn({ delivery: work.id, code: answer.code, detail: answer.detail }, 'not begun again')
@@ -159,20 +167,21 @@ export function createAttempts(options: AttemptsOptions): Attempts {
     })
   }
 
-  async function execute(work: Work, grant: string, answer: StepDone): Promise<Verdict> {
+  async function execute(work: Work, grant: string, answer: StepDone, leave: () => void): Promise<Verdict> {
     const number = answer.attempt ?? 1
     if (work.replay) await mirror.markRestarted(grant, number, work.epoch)
     else await mirror.markStarted(grant, number)
     onPoint?.('start.marked')
     const { outcome, ended } = await runHandler(work, grant, number)
     onPoint?.('execute.left')
-    return await conclude(work, {
+    const report = {
       grant,
       delivery: work.id,
       attempt: number,
       outcome: provenBy(work, outcome),
       final: ended,
-    })
+    }
+    return await conclude(work, report, leave)
   }
 
   async function runHandler(work: Work, grant: string, number: number): Promise<Handled> {
@@ -221,9 +230,9 @@ export function createAttempts(options: AttemptsOptions): Attempts {
     }
   }
 
-  async function conclude(work: Work, report: OutgoingReport): Promise<Verdict> {
+  async function conclude(work: Work, report: OutgoingReport, onStored?: () => void): Promise<Verdict> {
     const { outcome, attempt } = report
-    const answer = await reports.send(report)
+    const answer = await reports.send(report, onStored)
     log.debug({ attempt: `${work.id}/${attempt}`, outcome: outcome.kind }, 'attempt reported')
     const mine = answer.ok && answer.state === 'delivered' && answer.epoch === work.epoch
     if (outcome.kind === 'not_sent' && mine) {
@@ -242,9 +251,9 @@ export function createAttempts(options: AttemptsOptions): Attempts {
   }
 
   return {
-    run: async (work) => {
+    run: async (work, leave) => {
       try {
-        return await run(work)
+        return await run(work, leave)
       } catch (error) {
         // The mirror keeps what was begun; the next process of this node reports it.
         log.error({ delivery: work.id, error: String(error) }, 'the attempt was cut off')

@@ -34,8 +34,11 @@ export type Verdict = { kind: 'over' } | { kind: 'again'; afterMs: number } | { 
 export interface LanesOptions {
   /** Lanes executed at the same time. */
   readonly concurrency: number
-  /** Executes the work; never rejects. */
-  run(work: Work): Promise<Verdict>
+  /**
+   * Executes the work; never rejects. It calls `leave` as soon as its outcome is durable: its place and its lane are the
+   * next one's from then on, while the outcome is still being reported.
+   */
+  run(work: Work, leave: () => void): Promise<Verdict>
   /** Called whenever a place becomes free. */
   onRoom(): void
 }
@@ -53,8 +56,9 @@ export interface Lanes {
   epochOf(id: string): number | undefined
   /** Held and runnable, running ones included: what counts against the node's buffer. */
   active(): number
-  /** Everything held, paused and put-off ones included. */
+  /** Everything held: also what is paused, put off, or being reported. */
   total(): number
+  /** Runs that are not over, those that are being reported included. */
   running(): number
   /** Asks again for what a pause refused. */
   wake(): void
@@ -76,6 +80,8 @@ export function createLanes(options: LanesOptions): Lanes {
   const ready: string[] = []
   const timers = new Set<NodeJS.Timeout>()
   const putOff = new Map<string, number>()
+  const reporting = new Set<string>()
+  let taken = 0
   let running = 0
   let stopped: (() => void) | undefined
   let stopping = false
@@ -83,6 +89,7 @@ export function createLanes(options: LanesOptions): Lanes {
   function add(work: Work, afterMs = 0): void {
     held.set(work.id, work.epoch)
     putOff.delete(work.id)
+    reporting.delete(work.id)
     if (afterMs > 0) tryLater(work, afterMs)
     else enqueue(work)
   }
@@ -102,36 +109,58 @@ export function createLanes(options: LanesOptions): Lanes {
   }
 
   function pump(): void {
-    while (!stopping && running < options.concurrency) {
+    while (!stopping && taken < options.concurrency) {
       const key = ready.shift()
       if (key === undefined) return
       const lane = lanes.get(key)
       const work = lane?.queue[0]
       if (lane === undefined || work === undefined) continue
       lane.state = 'running'
-      running += 1
-      void options.run(work).then((verdict) => finish(key, lane, work, verdict))
+      start(key, lane, work)
     }
   }
 
-  function finish(key: string, lane: Lane, work: Work, verdict: Verdict): void {
-    running -= 1
-    if (verdict.kind === 'paused') pauseLane(key, lane)
-    else leaveLane(key, lane, work, verdict)
-    if (stopping && running === 0) stopped?.()
+  function start(key: string, lane: Lane, work: Work): void {
+    taken += 1
+    running += 1
+    let left = false
+    const leave = (): void => {
+      if (left) return
+      left = true
+      if (held.get(work.id) === work.epoch) reporting.add(work.id)
+      leaveLane(key, lane)
+      roomMade()
+    }
+    void options.run(work, leave).then((verdict) => {
+      running -= 1
+      if (verdict.kind === 'paused') pauseLane(key, lane)
+      else {
+        if (!left) leaveLane(key, lane)
+        conclude(work, verdict)
+      }
+      if (stopping && running === 0) stopped?.()
+      roomMade()
+    })
+  }
+
+  function roomMade(): void {
     pump()
     options.onRoom()
   }
 
-  function leaveLane(key: string, lane: Lane, work: Work, verdict: Verdict): void {
+  function leaveLane(key: string, lane: Lane): void {
+    taken -= 1
     lane.queue.shift()
     lane.refusals = 0
-    if (held.get(work.id) === work.epoch) {
-      if (verdict.kind === 'again') tryLater(work, verdict.afterMs)
-      else held.delete(work.id)
-    }
     if (lane.queue.length > 0) makeReady(key, lane)
     else lanes.delete(key)
+  }
+
+  function conclude(work: Work, verdict: Verdict): void {
+    if (held.get(work.id) !== work.epoch) return
+    reporting.delete(work.id)
+    if (verdict.kind === 'again') tryLater(work, verdict.afterMs)
+    else held.delete(work.id)
   }
 
   function tryLater(work: Work, afterMs: number): void {
@@ -144,6 +173,7 @@ export function createLanes(options: LanesOptions): Lanes {
   }
 
   function pauseLane(key: string, lane: Lane): void {
+    taken -= 1
     lane.state = 'paused'
     lane.refusals += 1
     after(backoffMs(pauseRetry, lane.refusals), () => resume(key, lane))
@@ -175,7 +205,7 @@ export function createLanes(options: LanesOptions): Lanes {
       work.epoch = epoch
     },
     epochOf: (id) => held.get(id),
-    active: () => held.size - putOff.size - waitingBehindPause(),
+    active: () => held.size - putOff.size - reporting.size - waitingBehindPause(),
     total: () => held.size,
     running: () => running,
     wake: () => {

@@ -49,7 +49,7 @@ export interface NodeOptions {
   readonly probeTimeLimitMs?: number | undefined
   /** Lanes executed at the same time; 8 when absent. */
   readonly concurrency?: number | undefined
-  /** Runnable deliveries held at most; four for each lane when absent. */
+  /** Runnable deliveries held at most; when absent four for each lane, and from 32 on no more than there are lanes. */
   readonly buffer?: number | undefined
   /** Milliseconds a handler may take; then its signal is aborted. Five minutes when absent. */
   readonly timeLimitMs?: number | undefined
@@ -100,7 +100,7 @@ export function checkOptions(options: NodeOptions): NodeSettings {
     node: printableId(options.node ?? options.host, 'node'),
     hub: hubName(options.hub ?? 'hf'),
     concurrency,
-    buffer: positive('buffer', options.buffer ?? 4 * concurrency),
+    buffer: positive('buffer', options.buffer ?? bufferFor(concurrency)),
     timeLimitMs: positive('timeLimitMs', options.timeLimitMs ?? defaults.timeLimitMs),
     graceMs: positive('graceMs', options.graceMs ?? defaults.graceMs),
     drainMs: positive('drainMs', options.drainMs ?? defaults.drainMs),
@@ -112,6 +112,14 @@ export function checkOptions(options: NodeOptions): NodeSettings {
   }
 }
 
+/**
+ * What waits in a node with many lanes costs a begin of its own, where what finds a place is begun with its handoff; few
+ * lanes would run dry between two claims.
+ */
+function bufferFor(concurrency: number): number {
+  return Math.max(concurrency, Math.min(4 * concurrency, defaults.bufferOfFew))
+}
+
 function reachOf({ redis, http }: NodeOptions): Reach {
   if (redis !== undefined && http === undefined) return { redis }
   if (http !== undefined && redis === undefined) return { http }
@@ -121,6 +129,7 @@ function reachOf({ redis, http }: NodeOptions): Reach {
 
 const defaults = {
   concurrency: 8,
+  bufferOfFew: 32,
   timeLimitMs: 300_000,
   graceMs: 5000,
   drainMs: 30_000,

@@ -20,8 +20,8 @@ export interface OutgoingReport {
 
 /** Outcomes are in the mirror before they are sent, and leave it when the record has answered. */
 export interface Reports {
-  /** Stores and sends a report until it is answered. */
-  send(report: OutgoingReport): Promise<StepResult>
+  /** Stores and sends a report until it is answered; `onStored` is called in between, once it is durable. */
+  send(report: OutgoingReport, onStored?: () => void): Promise<StepResult>
   /** Sends what an earlier process stored and was not answered; the mirror holds nothing of what that settled then. */
   sendUnanswered(): Promise<void>
   /** True when no grant of the delivery is unsettled any more: someone else settled the attempts. */
@@ -53,10 +53,11 @@ export function createReports(options: ReportsOptions): Reports {
     return `${report.grant}.unknown-${mirror.incarnation}-${reason}${pass}`
   }
 
-  async function send(report: OutgoingReport): Promise<StepResult> {
+  async function send(report: OutgoingReport, onStored?: () => void): Promise<StepResult> {
     const keyed = { ...report, key: keyOf(report) }
     await mirror.recordReport(keyed)
     onPoint?.('outcome.stored')
+    onStored?.()
     return await sendStored(keyed)
   }
 

@@ -162,7 +162,7 @@ function loopsOf(parts: WorkParts, steps: Steps, progress: Progress): Loops {
   const reports = createReports({ mirror, report: steps.report, log, onPoint })
   const lanes = createLanes({
     concurrency: settings.concurrency,
-    run: (work) => attempts.run(work),
+    run: (work, leave) => attempts.run(work, leave),
     onRoom: () => claims.room(),
   })
   const attempts = createAttempts({

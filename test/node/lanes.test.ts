@@ -23,11 +23,13 @@ function work(id: string, conversation = 'c1', more: Partial<Work> = {}): Work {
 function openLanes(concurrency = 8) {
   const started: string[] = []
   const ends = new Map<string, (verdict: Verdict) => void>()
+  const leaves = new Map<string, () => void>()
   let rooms = 0
   const lanes: Lanes = createLanes({
     concurrency,
-    run: (each) => {
+    run: (each, leave) => {
       started.push(each.id)
+      leaves.set(each.id, leave)
       return new Promise((resolve) => {
         ends.set(each.id, resolve)
       })
@@ -40,6 +42,8 @@ function openLanes(concurrency = 8) {
     lanes,
     started,
     rooms: () => rooms,
+    /** The outcome of a run is durable; it is still being reported. */
+    leave: (id: string) => leaves.get(id)?.(),
     /** Ends a run; resolves once the lanes have taken notice. */
     end: async (id: string, verdict: Verdict = over) => {
       const before = rooms
@@ -153,6 +157,54 @@ describe('lanes', () => {
     await end('a', { kind: 'again', afterMs: 50_000 })
     lanes.add(work('a', 'c1', { epoch: 3 }))
     expect([lanes.total(), lanes.running(), lanes.active()]).toEqual([1, 1, 1])
+  })
+
+  it('pass place and lane on once an outcome is durable, and hold it until it is reported', async () => {
+    const { lanes, started, leave, end, rooms } = openLanes(1)
+    for (const id of ['a', 'b']) lanes.add(work(id))
+    leave('a')
+    leave('a')
+    expect(started).toEqual(['a', 'b'])
+    expect([lanes.active(), lanes.total(), lanes.running(), rooms()]).toEqual([1, 2, 2, 1])
+    expect(lanes.epochOf('a')).toBe(1)
+    await end('a')
+    expect([lanes.active(), lanes.total(), lanes.running(), lanes.epochOf('a')]).toEqual([1, 1, 1, undefined])
+    await end('b')
+    expect([lanes.active(), lanes.total(), lanes.running()]).toEqual([0, 0, 0])
+  })
+
+  it('try again what left its lane and was not sent', async () => {
+    const { lanes, started, leave, end } = openLanes(1)
+    lanes.add(work('a'))
+    leave('a')
+    await end('a', { kind: 'again', afterMs: 1 })
+    await until(() => started.length === 2)
+    expect([lanes.active(), lanes.total(), lanes.running()]).toEqual([1, 1, 1])
+  })
+
+  it('count what came back under a newer epoch while the older was being reported', async () => {
+    const { lanes, leave, end } = openLanes(1)
+    lanes.add(work('a'))
+    lanes.add(work('other', 'c2'))
+    leave('a')
+    lanes.add(work('a', 'c1', { epoch: 3 }))
+    expect([lanes.active(), lanes.total(), lanes.running()]).toEqual([2, 2, 2])
+    await end('a')
+    expect([lanes.epochOf('a'), lanes.active(), lanes.running()]).toEqual([3, 2, 1])
+  })
+
+  it('say that nothing runs only when everything is reported', async () => {
+    const { lanes, leave, end } = openLanes()
+    lanes.add(work('a'))
+    leave('a')
+    let isIdle = false
+    const stopped = lanes.stop().then(() => {
+      isIdle = true
+    })
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(isIdle).toBe(false)
+    await end('a')
+    await stopped
   })
 
   it('begin nothing more once stopped, and say when nothing runs', async () => {
