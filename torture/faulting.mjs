@@ -1,6 +1,7 @@
 // @ts-check
 // Makes the faults of a schedule at their times, and tells the history of each.
 import { setTimeout as sleep } from 'node:timers/promises'
+import { restMs } from './schedule.mjs'
 import { within } from './waiting.mjs'
 
 /** @typedef {import('./world.mjs').World} World */
@@ -9,6 +10,9 @@ import { within } from './waiting.mjs'
 
 const beginWithinMs = 15_000
 const endWithinMs = 30_000
+/** A fault waits so long for its target to be free. */
+const lateAtMostMs = 1500
+const askEveryMs = 50
 
 /**
  * Resolves when the last of them has begun.
@@ -35,14 +39,18 @@ export async function runPlan(world, plan, faults) {
 }
 
 /**
- * One that hits what another still holds is left out: the first took longer to end than was drawn.
+ * One that hits what another still holds waits a little, and is left out then: the first took longer to end than was drawn.
  * @param {World} world @param {Fault} fault @param {Planned} planned
  * @param {{ busy: Set<string>, made: Map<string, number> }} state
  */
 async function makeOne(world, fault, planned, { busy, made }) {
   const { id, name, target, forMs } = planned
   const about = { kind: 'fault', id, name, target: targetOf(world, target) }
-  if (busy.has(target)) return world.history.write({ ...about, kind: 'skip' })
+  const latestAt = performance.now() + lateAtMostMs
+  while (busy.has(target)) {
+    if (performance.now() > latestAt) return world.history.write({ ...about, kind: 'skip' })
+    await sleep(askEveryMs)
+  }
   busy.add(target)
   world.history.write({ ...about, type: 'begin', forMs })
   try {
@@ -55,9 +63,10 @@ async function makeOne(world, fault, planned, { busy, made }) {
   } catch (error) {
     // Its target may be down already; what was done of it is over all the same, or the run will tell.
     world.history.write({ ...about, type: 'end', error: String(error) })
-  } finally {
-    busy.delete(target)
   }
+  // Its rest counts from when it works again: on a busy machine that is later than was drawn, and without it a
+  // process that is slow to start would be hit again before it did anything.
+  setTimeout(() => busy.delete(target), fault.restMs ?? restMs).unref()
 }
 
 /** @param {World} world @param {string} target */

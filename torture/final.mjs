@@ -21,6 +21,8 @@ const lookEveryMs = 250
 const sweepEveryMs = 4000
 /** Nothing moved for so long: nothing will. */
 const stillForMs = 15_000
+/** What moved within so long when the time was up might have come to its end in more of it. */
+const movingForMs = 5000
 const answerWithinMs = 15_000
 const logPage = 2000
 const rowsAtOnce = 200
@@ -28,7 +30,7 @@ const rowsAtOnce = 200
 /**
  * Sweeps run through a hub, until everything is settled or nothing moves any more.
  * @param {World} world @param {{ probe: boolean, withinMs: number }} limits
- * @returns {Promise<{ settled: boolean, [figure: string]: unknown }>} where it stood when the waiting ended
+ * @returns {Promise<{ settled: boolean, isMoving: boolean, [figure: string]: unknown }>} where it stood when the waiting ended
  */
 export async function settle(world, { probe, withinMs }) {
   const store = await openStore({ url: world.redis.url, name: 'torture-final' })
@@ -53,7 +55,8 @@ export async function settle(world, { probe, withinMs }) {
       const figures = await untilDone(look, answerWithinMs)
       const now = performance.now()
       if (JSON.stringify(figures) !== seen) [seen, movedAt] = [JSON.stringify(figures), now]
-      if (figures.settled || now > deadlineAt || now - movedAt > stillForMs) return figures
+      const isMoving = !figures.settled && now - movedAt < movingForMs
+      if (figures.settled || now > deadlineAt || now - movedAt > stillForMs) return { ...figures, isMoving }
       await sleep(lookEveryMs)
     }
   } finally {

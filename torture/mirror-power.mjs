@@ -1,16 +1,17 @@
 // @ts-check
 // Cuts the power under a node's mirror at random moments and looks whether all it acknowledged is there.
 //
-//   node torture/mirror-power.mjs [--cuts 30] [--seed N] [--loops 16] [--dir FOLDER] [--without-sync] [--json]
+//   node torture/mirror-power.mjs [--cuts 30] [--seed N] [--loops 16] [--dir FOLDER] [--without-sync] [--json] [--out FILE]
 //
 // A child process writes into a real mirror on an ext4 file system in a loop device, and notes what was acknowledged on
-// another one. `--without-sync` is the control: the same with the mirror's own syncs left out must lose writes.
+// another one. `--without-sync` is the control: the same with the mirror's own syncs left out must lose writes. `--out`
+// keeps the figures in a file.
 // Exit 0 when nothing is lost (with the control: when something is), 1 otherwise, 4 where this cannot run.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
@@ -29,6 +30,7 @@ const { values } = parseArgs({
     dir: { type: 'string', default: tmpdir() },
     'without-sync': { type: 'boolean', default: false },
     json: { type: 'boolean', default: false },
+    out: { type: 'string' },
   },
 })
 
@@ -185,6 +187,7 @@ function sayCut(cut, verdict, wasOpen, acknowledged) {
 async function main() {
   say(`seed ${values.seed}${control ? ', control: the mirror syncs nothing of its own' : ''}`)
   const disk = makeDisk(folder, 'disk', { sizeMib: 512 })
+  const startedAt = performance.now()
   let clean = true
   try {
     for (let cut = 1; cut <= Number(values.cuts); cut += 1) {
@@ -201,9 +204,17 @@ async function main() {
   } finally {
     await disk.remove()
   }
+  const seconds = Math.round((performance.now() - startedAt) / 1000)
   const { leastAcknowledged, ...rest } = total
   const figures = { seed: values.seed, control, clean, ...rest, leastAcknowledged: finite(leastAcknowledged) }
   if (values.json) process.stdout.write(`${JSON.stringify(figures)}\n`)
+  if (values.out !== undefined) {
+    mkdirSync(dirname(values.out), { recursive: true })
+    writeFileSync(
+      values.out,
+      `${JSON.stringify({ at: new Date().toISOString(), ...figures, seconds }, null, 1)}\n`,
+    )
+  }
   say(
     `${total.cuts} power cuts (${total.whileOpening} while it opened): acknowledged ${total.acknowledged} ` +
       `(${figures.leastAcknowledged} to ${total.mostAcknowledged} a cut), lost ${total.lost}, returned ${total.returned}, ` +

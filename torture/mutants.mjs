@@ -1,34 +1,49 @@
 // @ts-check
-// npm run torture:mutants -- [--only NAME] [--seed S] [--keep]: shows that runs notice what they are there to notice.
-// Each mutant is a broken copy of the built package; it runs under the faults and seeds that are known to catch it.
-// The control is a copy with nothing broken, and has to be green. Exit 0 when everything is as it should be. It needs
-// the package as it is built now.
+// npm run torture:mutants -- [--only NAME] [--seed S] [--jobs N] [--out FILE] [--keep]: shows that runs notice what they
+// are there to notice. Each mutant is a broken copy of the built package; it runs under the faults and seeds that are
+// known to catch it. In the controls nothing is broken, and all their seeds have to be green. Exit 0 when everything is
+// as it should be. It needs the package as it is built now. When all were run, the outcome is written to
+// torture/results/mutants.json.
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { brokenText, makeBuild } from './mutants/build.mjs'
+import { brokenFiles, makeBuild } from './mutants/build.mjs'
 import { tryToCatch } from './mutants/campaign.mjs'
-import { control, mutants } from './mutants/list.mjs'
+import { controls, mutants } from './mutants/list.mjs'
+import { headLine, lineOf, resultOf } from './mutants/result.mjs'
 
 /** @typedef {import('./mutants/list.mjs').Mutant} Mutant */
-/** @typedef {import('./mutants/campaign.mjs').Catch} Catch */
+/** @typedef {import('./mutants/result.mjs').Result} Result */
 
 const { values } = parseArgs({
   options: {
     only: { type: 'string', multiple: true },
     seed: { type: 'string', multiple: true },
+    jobs: { type: 'string', default: '2' },
+    out: { type: 'string' },
     keep: { type: 'boolean', default: false },
   },
 })
-const known = [control, ...mutants]
+const known = [...controls, ...mutants]
 const chosen = known.filter(({ name }) => values.only === undefined || values.only.includes(name))
 if (chosen.length === 0) {
   console.error(`no mutant is named so; there are: ${known.map(({ name }) => name).join('; ')}`)
   process.exit(2)
 }
+const jobs = Number(values.jobs)
+if (!Number.isSafeInteger(jobs) || jobs < 1) {
+  console.error(`--jobs ${values.jobs}: a whole number from 1`)
+  process.exit(2)
+}
+const wholeList = values.only === undefined && values.seed === undefined
+const out =
+  values.out ?? (wholeList ? fileURLToPath(new URL('results/mutants.json', import.meta.url)) : undefined)
 // None of them is run before all of them are known to apply.
-for (const mutant of known) brokenText(mutant)
+for (const mutant of known) brokenFiles(mutant)
 
-/** @type {(() => void)[]} */
-const undo = []
+/** @type {Set<() => void>} */
+const undo = new Set()
 process.on('exit', () => {
   for (const remove of undo) remove()
 })
@@ -39,35 +54,61 @@ for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])) {
   })
 }
 
-let wrong = 0
-console.log(['mutant', 'caught', 'seed', 'by', 'fault'].join(' | '))
-for (const mutant of chosen) {
-  const { seed, found } = await hunt(mutant)
-  const isRight = found.kind === wanted(mutant)
-  if (!isRight) wrong += 1
-  const said = mutant === control ? (isRight ? 'green' : 'NOT GREEN') : isRight ? 'yes' : 'NO'
-  console.log([mutant.name, said, seed, found.by.join(', '), found.fault].join(' | '))
-  if (found.first !== '') console.error(`  ${found.first}`)
-}
-console.log(`${chosen.length - wrong} of ${chosen.length} as they should be`)
-process.exitCode = wrong === 0 ? 0 : 1
+const startedAt = performance.now()
+/** @type {Map<string, Result>} */
+const results = new Map()
+const waiting = [...chosen]
+console.log(headLine)
+await Promise.all(Array.from({ length: jobs }, work))
 
-/** @param {Mutant} mutant */
-function wanted(mutant) {
-  return mutant === control ? 'green' : 'caught'
+const ordered = chosen.flatMap(({ name }) => results.get(name) ?? [])
+const right = ordered.filter(({ ok }) => ok).length
+const seconds = secondsSince(startedAt)
+console.log(`${right} of ${chosen.length} as they should be, in ${seconds} s`)
+if (out !== undefined) write(resolve(out))
+process.exitCode = right === chosen.length ? 0 : 1
+
+async function work() {
+  for (let mutant = waiting.shift(); mutant !== undefined; mutant = waiting.shift()) {
+    const result = await hunt(mutant)
+    results.set(mutant.name, result)
+    console.log(lineOf(result))
+    if (result.first !== '') console.error(`  ${result.first}`)
+  }
 }
 
-/** Seed after seed, until it is as it should be. @param {Mutant} mutant @returns {Promise<{ seed: string, found: Catch }>} */
+/** Seed after seed: a mutant until it is caught, a control while it is green. @param {Mutant} mutant @returns {Promise<Result>} */
 async function hunt(mutant) {
+  const isControl = controls.includes(mutant)
   const build = makeBuild(mutant)
   if (values.keep) console.error(`${mutant.name}: ${build.dir}`)
-  else undo.push(build.remove)
-  /** @type {{ seed: string, found: Catch }} */
-  let last = { seed: '', found: { kind: 'broken', by: [], fault: '', first: '' } }
+  undo.add(build.remove)
+  /** @type {Result[]} */
+  const tried = []
   for (const seed of values.seed ?? mutant.seeds) {
-    last = { seed, found: await tryToCatch(build.dir, mutant, seed) }
-    if (last.found.kind === wanted(mutant)) break
+    const beganAt = performance.now()
+    const found = await tryToCatch(build.dir, mutant, seed)
+    const result = resultOf(mutant, { seed, found, isControl, seconds: secondsSince(beganAt) })
+    tried.push(result)
+    if (result.ok !== isControl) break
   }
-  if (!values.keep) build.remove()
-  return last
+  const last = /** @type {Result} */ (tried.at(-1))
+  if (!last.ok) console.error(`${mutant.name}: its histories are in ${build.dir}`)
+  const isKept = values.keep || !last.ok
+  if (isKept) undo.delete(build.remove)
+  else build.remove()
+  return { ...last, tried: tried.map(({ seed, kind }) => ({ seed, kind })) }
+}
+
+/** @param {string} file */
+function write(file) {
+  mkdirSync(dirname(file), { recursive: true })
+  const text = { at: new Date().toISOString(), seconds, right, of: chosen.length, mutants: ordered }
+  writeFileSync(file, `${JSON.stringify(text, null, 1)}\n`)
+  console.log(`written to ${file}`)
+}
+
+/** @param {number} since */
+function secondsSince(since) {
+  return Math.round((performance.now() - since) / 100) / 10
 }

@@ -27,11 +27,13 @@ import { untilDone } from './waiting.mjs'
  * @property {number} [weight] how often it is drawn beside the others (1)
  * @property {number} [leastMs] it lasts at least so long (0)
  * @property {number} [longestMs] and at most so long (2000)
- * @property {number} [restMs] no other hits the same target for so long after it (1000)
+ * @property {number} [restMs] no other hits the same target for so long after it has ended (1000)
  * @property {(world: World, random: Random, planned: Planned) => Promise<() => Promise<void> | void>} begin
  */
 
 const meanGapMs = 700
+/** Of a fault that does not say so itself. */
+export const restMs = 1000
 const firstAtMs = 1000
 const upAgainMs = 20_000
 /** A server that has just come back works for so long, or nothing would ever get through. */
@@ -184,7 +186,7 @@ function filesOf(folder) {
 }
 
 /**
- * Draws what happens in so many seconds.
+ * Draws what happens in so many seconds. A fault that is there several times is drawn as much more often.
  * @param {{ seed: string, seconds: number, faults: readonly Fault[], targets: Targets }} given @returns {Planned[]}
  */
 export function planFaults({ seed, seconds, faults, targets }) {
@@ -206,9 +208,9 @@ export function planFaults({ seed, seconds, faults, targets }) {
     if (open.length === 0) continue
     const { fault, names } = random.weighted(open, ({ fault: { weight = 1 } }) => weight)
     const target = random.pick(names)
-    const { leastMs = 0, longestMs = 2000, restMs = 1000 } = fault
+    const { leastMs = 0, longestMs = 2000 } = fault
     const forMs = Math.min(random.int(leastMs, longestMs), Math.floor(endMs - atMs))
-    freeAt.set(target, atMs + forMs + restMs)
+    freeAt.set(target, atMs + forMs + (fault.restMs ?? restMs))
     planned.push({ id: planned.length + 1, name: fault.name, target, atMs, forMs })
   }
 

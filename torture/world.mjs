@@ -1,19 +1,13 @@
 // @ts-check
 // The processes of a run: one server, two hubs, four nodes on three hosts, two producers and an operator. Everything
 // is started again when it dies; nothing is ever ended that was not started here.
+import { randomInt } from 'node:crypto'
 import { mkdirSync } from 'node:fs'
+import { createServer as createListener } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openClient, sweepNames, sweepSetting } from './built.mjs'
-import {
-  addPrincipal,
-  freePort,
-  functionsOf,
-  initRecord,
-  keysOf,
-  openStore,
-  readerOf,
-} from './built-record.mjs'
+import { addPrincipal, functionsOf, initRecord, keysOf, openStore, readerOf } from './built-record.mjs'
 import { openHistory } from './history.mjs'
 import { keep } from './keeper.mjs'
 import { createServer } from './redis.mjs'
@@ -49,7 +43,7 @@ import { untilDone, within } from './waiting.mjs'
  * @property {{ target: Target, code: number | null, signal: string | null }[]} unexpectedEnds of processes that nobody killed
  */
 
-/** @typedef {{ dir: string, seed: string, random: import('./random.mjs').Random, probe: boolean, rate: number }} WorldOptions */
+/** @typedef {{ dir: string, seed: string, random: import('./random.mjs').Random, probe: boolean, rate: number, fanOut: number }} WorldOptions */
 
 export const hubName = 'torture'
 /** What targets of faults are drawn from. */
@@ -62,7 +56,7 @@ const hostOf = (/** @type {string} */ node) => node.slice(0, 1)
 /** Reached over HTTP, by way of the second hub; the others are inside the trust boundary. */
 const nodeOverHttp = 'c1'
 /** @type {Cast} */
-const cast = {
+const usualCast = {
   hosts: ['a', 'b', 'c'],
   sessions: ['s1', 's2', 's3'],
   conversations: ['c1', 'c2', 'c3', 'c4', 'c5', 'c6'],
@@ -89,6 +83,7 @@ const initWithinMs = 20_000
 const upWithinMs = 20_000
 const stopWithinMs = 6000
 const calmWithinMs = 10_000
+const [portsFrom, portsTo] = [16_384, 32_768]
 const backlogAtMost = 800
 const backlogEveryMs = 300
 
@@ -103,7 +98,8 @@ const backlogEveryMs = 300
  */
 
 /** Nothing is started yet. @param {WorldOptions} given @returns {Promise<Stage>} */
-export async function setStage({ dir, seed, random, probe, rate }) {
+export async function setStage({ dir, seed, random, probe, rate, fanOut }) {
+  const cast = { ...usualCast, fanOut }
   const folder = (/** @type {string} */ name) => {
     const path = join(dir, name)
     mkdirSync(path, { recursive: true })
@@ -329,10 +325,26 @@ async function makeRecord(url) {
   return tokens
 }
 
-/** Different ones. @param {number} count @returns {Promise<number[]>} */
+/**
+ * Different ones, below those that systems give to connections by themselves: a server that is down for a while must
+ * find its port free again, whoever connects to whom meanwhile.
+ * @param {number} count @returns {Promise<number[]>}
+ */
 async function freePorts(count) {
   /** @type {Set<number>} */
   const ports = new Set()
-  while (ports.size < count) ports.add(await freePort())
+  while (ports.size < count) {
+    const port = randomInt(portsFrom, portsTo)
+    if (await isFree(port)) ports.add(port)
+  }
   return [...ports]
+}
+
+/** @param {number} port @returns {Promise<boolean>} */
+function isFree(port) {
+  return new Promise((resolve) => {
+    const server = createListener()
+    server.once('error', () => resolve(false))
+    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
+  })
 }

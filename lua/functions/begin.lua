@@ -3,7 +3,7 @@
 -- ARGV   host node incarnation, then items of: delivery epoch grant idempotent(0|1: begin again, under the same grant,
 --        what an earlier process of this node began and did not settle)
 -- REPLY  log_id, results [[id, ok, epoch, state, attempt, replay? | code, owner, detail]...]
--- ERRORS STORE_UNKNOWN INVALID_ARGUMENT NOT_JOINED SUPERSEDED HOST_RETIRED LEFT
+-- ERRORS STORE_UNKNOWN INVALID_ARGUMENT NOT_JOINED SUPERSEDED HOST_RETIRED LEFT NOT_ATTESTED
 -- STATES delivered and idle -> executing | failed (blocked, expired)
 do
   hf.register('hf_begin', { 'allow-oom' }, function(keys, argv)
@@ -11,6 +11,6 @@ do
       local delivery, epoch, grant = hf.delivery_id(item[1]), hf.integer(item[2], 'epoch'), hf.id(item[3], 'grant')
       local idempotent = hf.integer(item[4] or 0, 'idempotent') == 1
       return function() return hf.begin(ctx, node, delivery, epoch, grant, idempotent) end
-    end)
+    end, { grants = true })
   end)
 end

@@ -5,7 +5,7 @@
 -- REPLY  log_id, now, more 0|1, again 0|1 (answered before), next_at_ms (0: none), stream_id, bell_id, ghosts [entry...], missing [id...],
 --        deliveries [[id, epoch, state, how new|parked|resume|takeover, attempts, session, session_epoch, conversation, message,
 --        sender, parent, content_type, sha256, payload]...]
--- ERRORS STORE_UNKNOWN INVALID_ARGUMENT NOT_JOINED SUPERSEDED HOST_RETIRED LEFT STALE_REQUEST
+-- ERRORS STORE_UNKNOWN INVALID_ARGUMENT NOT_JOINED SUPERSEDED HOST_RETIRED LEFT STALE_REQUEST NOT_ATTESTED
 -- STATES queued -> claimed | queued (parked) | failed; claimed, mirrored, delivered and idle -> the same under a
 --        new epoch, or held (poison); open attempts of gone executors -> unknown list
 do
@@ -15,6 +15,7 @@ do
     local request, count = hf.integer(argv[4], 'request', 1), hf.integer(argv[5], 'count', 1)
     local open_if_empty = hf.integer(argv[6] or 0, 'open_if_empty') == 1
     local node = hf.open_node(ctx, host, id, incarnation)
+    hf.require_attested(ctx, host)
     return hf.claim(ctx, node, request, math.min(count, 1000), open_if_empty)
   end)
 end

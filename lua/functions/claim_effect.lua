@@ -3,11 +3,12 @@
 -- ARGV   effect type payload_hash executor grant time_limit_ms('' for none)
 -- REPLY  kind claimed|result|terminal|outcome_unknown, id, status, epoch, started_at, executor, age_ms, log_id, result,
 --        error_code, error_json, unknown_reason, takeovers, again? (the same grant asked before)
--- ERRORS STORE_UNKNOWN INVALID_ARGUMENT PAYLOAD_MISMATCH
+-- ERRORS STORE_UNKNOWN INVALID_ARGUMENT PAYLOAD_MISMATCH NOT_ATTESTED
 -- STATES none, free -> executing; overdue -> unknown list
 do
   hf.register('hf_claim_effect', {}, function(keys, argv)
     local ctx = hf.open(keys)
+    hf.require_attested(ctx)
     return hf.claim_effect(ctx, {
       id = hf.id(argv[1], 'effect'), effect_type = hf.id(argv[2], 'type'), payload_hash = hf.hash(argv[3], 'payload_hash'),
       executor = hf.id(argv[4], 'executor'), grant = hf.word(argv[5], 'grant'),

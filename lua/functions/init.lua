@@ -5,8 +5,6 @@
 -- ERRORS INVALID_ARGUMENT RECORD_DAMAGED NOTHING_LOST
 -- STATES none
 do
-  local EPOCH_OF_GENERATIONS_MS = 1735689600000 -- 2025-01-01: generations after a loss count minutes from here
-
   local function leftovers(tag)
     local found = {}
     for _, name in ipairs({ 'log', 'hosts', 'counts', 'obligations' }) do
@@ -28,8 +26,9 @@ do
       hf.refuse('RECORD_DAMAGED', 'there is no identity, but ' .. table.concat(found, ', ') .. ' exist: data was lost; use --after-loss')
     end
     local now = hf.now_ms()
-    local generation = after_loss and math.floor((now - EPOCH_OF_GENERATIONS_MS) / 60000) or 0
-    redis.call('HSET', hf.key.identity(tag), 'store_id', store_id, 'schema', hf.schema, 'generation', generation, 'made_at', now)
+    local generation = after_loss and math.floor((now - hf.EPOCH_OF_GENERATIONS_MS) / 60000) or 0
+    redis.call('HSET', hf.key.identity(tag), 'store_id', store_id, 'schema', hf.schema, 'generation', generation, 'made_at', now,
+      'attested', hf.replication_id(), 'attested_at', now, 'rewound_at', now)
     return { 'store_id', store_id, 'generation', generation, 'made', 1 }
   end)
 end

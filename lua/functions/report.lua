@@ -31,6 +31,6 @@ do
       local report = read_report(item, incarnation)
       ctx.max_result = hf.setting(ctx, 'max_result_bytes')
       return function() return hf.report(ctx, node, report) end
-    end, 'any process')
+    end, { from_any = true })
   end)
 end

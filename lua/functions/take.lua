@@ -4,7 +4,7 @@
 -- ARGV   host node incarnation, then items of: delivery epoch grant|''
 -- REPLY  log_id, results [[id, ok, epoch, state | code, owner]...] of the handoff, begun [[id, ok, epoch, state, attempt |
 --        code, owner, detail]...] of the begins of those that were handed off
--- ERRORS STORE_UNKNOWN INVALID_ARGUMENT NOT_JOINED SUPERSEDED HOST_RETIRED LEFT
+-- ERRORS STORE_UNKNOWN INVALID_ARGUMENT NOT_JOINED SUPERSEDED HOST_RETIRED LEFT NOT_ATTESTED
 -- STATES claimed, mirrored -> delivered; then -> executing | held | failed (blocked, expired) | queued (its session moved)
 do
   hf.register('hf_take', { 'allow-oom' }, function(keys, argv)
@@ -16,7 +16,7 @@ do
         if answer then begun[#begun + 1] = answer end
         return taken
       end
-    end)
+    end, { grants = true })
     reply[#reply + 1] = 'begun'
     reply[#reply + 1] = begun
     return reply

@@ -33,7 +33,7 @@ end
 -- Opens a call on an existing record: refuses STORE_UNKNOWN where there is none, or one of another layout.
 function hf.open(keys)
   local tag = check_tag(keys)
-  local identity = redis.call('HMGET', hf.key.identity(tag), 'store_id', 'schema', 'generation')
+  local identity = redis.call('HMGET', hf.key.identity(tag), 'store_id', 'schema', 'generation', 'attested')
   if not identity[1] or not identity[3] then
     hf.refuse('STORE_UNKNOWN', 'there is no record under ' .. tag .. '; holdfast init makes one')
   end
@@ -47,6 +47,7 @@ function hf.open(keys)
     at = string.format('%d', now), -- the same as text: a number is written out anew by every command it goes into
     store_id = identity[1],
     generation = tonumber(identity[3]),
+    attested = identity[4] or nil,
     counts = {},
     moves = {},
     leaving = {},
@@ -59,6 +60,7 @@ end
 
 function hf.check_tag(keys) return check_tag(keys) end
 hf.schema = SCHEMA
+hf.EPOCH_OF_GENERATIONS_MS = 1735689600000 -- 2025-01-01: generations after a loss count minutes from here
 
 -- Epochs only grow and are never reused, not even after history was lost.
 function hf.next_epoch(ctx, epoch)

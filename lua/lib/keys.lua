@@ -47,6 +47,7 @@ function hf.key.effect(tag, effect) return tag .. ':effect:' .. hf.escape(effect
 function hf.key.principals(tag) return tag .. ':principals' end
 function hf.key.certificates(tag) return tag .. ':certificates' end
 function hf.key.liveness(tag) return tag .. ':liveness' end
+function hf.key.doubted(tag) return tag .. ':doubted' end
 
 function hf.key.stream(tag, host) return tag .. ':stream:' .. host end
 function hf.key.bell(tag, host) return tag .. ':bell:' .. host end

@@ -207,14 +207,26 @@ local function settle(ctx, row, attempt, node, report)
   return attempt_reply(row, attempt.number, 'outcome', report.kind)
 end
 
+-- The record lost the begin that this report speaks of: what it says is kept for whoever resolves the delivery, the first
+-- time.
+local function keep_evidence(ctx, node, row, report)
+  local key = hf.key.delivery(ctx.tag, row.id)
+  if row.state ~= 'unknown' or redis.call('HGET', key, 'unknown_reason') ~= 'history_lost' then return end
+  if redis.call('HSETNX', key, 'reported_by', node.name) == 0 then return end
+  local body = report.result ~= '' and report.result or report.error_json
+  redis.call('HSET', key, 'reported_at', ctx.now, 'reported_grant', report.grant, 'reported_outcome', report.kind,
+    'reported_code', report.error_code, 'reported_body', #body > ctx.max_result and '' or body)
+end
+
 -- A report names its attempt, or the delivery where its node never learned the number.
-local function find_attempt(ctx, report)
+local function find_attempt(ctx, node, report)
   local delivery, number = hf.parse_attempt(report.id)
   if not delivery then delivery = hf.delivery_id(report.id) end
   local known = number and number >= 1 and number <= NUMBERS_KNOWN and fields_to_read(number)
   local row = hf.read_delivery(ctx, delivery, known or nil)
   if not row then return nil, refused(report.id, 'DELIVERY_NOT_FOUND') end
   number = number or hf.attempt_of_grant(ctx, row, report.grant)
+  if not number or number > row.attempts then keep_evidence(ctx, node, row, report) end
   if not number then return nil, refused(report.id, 'NOT_BEGUN', row) end
   if number < 1 or number > row.attempts then return nil, refused(report.id, 'ATTEMPT_NOT_FOUND', row) end
   local values = known and {}
@@ -230,7 +242,7 @@ local function proves_too_little(attempt, report)
 end
 
 function hf.report(ctx, node, report)
-  local row, refusal, attempt = find_attempt(ctx, report)
+  local row, refusal, attempt = find_attempt(ctx, node, report)
   if not row then return refusal end
   if #report.result > ctx.max_result or #report.error_json > ctx.max_result then
     return refused(report.id, 'RESULT_TOO_LARGE', row, 'max_result_bytes is ' .. ctx.max_result)

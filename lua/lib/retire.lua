@@ -42,24 +42,29 @@ local function forget_lanes(ctx, host)
   return false
 end
 
--- Moves a slice. Answers how many it looked at; a full slice means that there is more.
-function hf.retire_slice(ctx, host, actor, cursor)
+-- Carries a slice of what a host holds to `act(ctx, id, entry, host, actor)`, which answers false where there is no row.
+-- Answers where to go on, and whether there is more.
+function hf.host_slice(ctx, host, cursor, act, actor)
   local after = cursor == 'start' and '-' or string.match(cursor, '^stream (%S+)$')
   if after then
     local from = after == '-' and '-' or '(' .. after
     local entries = redis.call('XRANGE', hf.key.stream(ctx.tag, host), from, '+', 'COUNT', MOVED_A_CALL)
     for _, entry in ipairs(entries) do
       -- An entry without a row stays as evidence.
-      if retire_one(ctx, entry[2][2], entry[1], host, actor) then hf.leave_stream(ctx, host, entry[1]) end
+      if act(ctx, entry[2][2], entry[1], host, actor) then hf.leave_stream(ctx, host, entry[1]) end
     end
     if #entries == MOVED_A_CALL then return 'stream ' .. entries[#entries][1], true end
     cursor = 'awaiting'
   end
   local found, ended = hf.awaiting_after(ctx, host, cursor)
   for _, each in ipairs(found) do
-    retire_one(ctx, each.id, nil, host, actor)
+    act(ctx, each.id, nil, host, actor)
     cursor = each.cursor
   end
   if not ended then return cursor, true end
   return cursor, forget_lanes(ctx, host)
+end
+
+function hf.retire_slice(ctx, host, actor, cursor)
+  return hf.host_slice(ctx, host, cursor, retire_one, actor)
 end

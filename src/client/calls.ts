@@ -148,6 +148,7 @@ export function isRepeatable(error: unknown): boolean {
     'HUB_UNREACHABLE',
     'DEADLINE_EXCEEDED',
     'STORE_UNAVAILABLE',
+    'NOT_ATTESTED',
     'OVERLOADED',
     'SHUTTING_DOWN',
     'RATE_LIMITED',

@@ -298,6 +298,7 @@ function isAway(error: unknown): boolean {
   return isHoldfastError(
     error,
     'STORE_UNAVAILABLE',
+    'NOT_ATTESTED',
     'DEADLINE_EXCEEDED',
     'HUB_UNREACHABLE',
     'OVERLOADED',

@@ -19,6 +19,12 @@ const catalogue = {
     cause: 'no answer within the deadline; the call may or may not have taken effect',
     next: 'repeat the same call: the answer is the first one',
   },
+  NOT_ATTESTED: {
+    status: 503,
+    cause:
+      'the Redis server started anew or took over, and its record is still being compared with what nodes and hubs saw',
+    next: 'retry the same call; a heartbeat of the live nodes settles it, or stale_after_ms at most',
+  },
   SERVER_NOT_FOUND: {
     status: 503,
     cause: 'no valkey-server or redis-server program on this machine',

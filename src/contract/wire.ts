@@ -450,7 +450,9 @@ export const stepResult = z
     next: z.string().optional(),
   })
   .meta({ id: 'StepResult' })
-export const stepReply = z.object({ results: z.array(stepResult) }).meta({ id: 'StepResults' })
+export const stepReply = z
+  .object({ results: z.array(stepResult), logId: z.string().optional() })
+  .meta({ id: 'StepResults' })
 
 // Sweeps
 

@@ -25,6 +25,7 @@ export function problem(code: ErrorCode, detail: string, where: Particulars = {}
 const retryAfterSeconds: Partial<Record<ErrorCode, number>> = {
   STORE_UNAVAILABLE: 1,
   STORE_UNKNOWN: 5,
+  NOT_ATTESTED: 1,
   DEADLINE_EXCEEDED: 1,
   OVERLOADED: 1,
   SHUTTING_DOWN: 1,

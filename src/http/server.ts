@@ -174,6 +174,7 @@ async function open(
       metrics,
       pulse,
       durability,
+      attesting: opened.attesting,
       sweeping,
       limits,
       waiting: admission.waiting,

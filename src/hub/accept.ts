@@ -43,11 +43,18 @@ const batches = { most: 64, atOnce: 2, weight: { most: 256, of: weightOf } }
 const bytesAsHeavyAsOne = 4096
 const retry = { leastMs: 20, mostMs: 1000 }
 
-/** Nobody waits for company: what comes while calls are under way goes into the next one together. */
-export function createAccepting(functions: Functions): Accepting {
+/**
+ * Nobody waits for company: what comes while calls are under way goes into the next one together. `onLogId` is told of
+ * the entries of the log that accepting made.
+ */
+export function createAccepting(functions: Functions, onLogId: (logId: string) => void): Accepting {
   return createBatcher({
     ...batches,
-    send: (incoming: readonly Incoming[]) => acceptTogether(functions, incoming),
+    send: async (incoming: readonly Incoming[]) => {
+      const answers = await acceptTogether(functions, incoming)
+      for (const answer of answers) if (!(answer instanceof Error)) onLogId(answer.logId)
+      return answers
+    },
   })
 }
 

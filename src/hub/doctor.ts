@@ -47,6 +47,7 @@ export async function examine({ store, functions, reader, keys }: ExaminedParts)
       value: `store ${identity.get('store_id') ?? '?'}, generation ${identity.get('generation') ?? '?'}`,
       verdict: 'ok',
     },
+    attestationFinding(identity),
     libraryFinding(library),
     ...settings
       .filter(({ bad }) => bad)
@@ -80,6 +81,20 @@ function libraryFinding(library: LibraryState): Finding {
     return { name, value: `version ${library.version}, newer`, verdict: 'bad', fix }
   }
   return { name, value: library.kind, verdict: 'bad', fix: 'holdfast functions load' }
+}
+
+/** Whether work is granted: after every start of the server only once its record was compared with what was seen of it. */
+function attestationFinding(identity: ReadonlyMap<string, string>): Finding {
+  const [attesting, rewound] = [identity.get('attesting'), identity.get('rewound_why')]
+  if (attesting === undefined) {
+    return {
+      name: 'attestation',
+      value: rewound === undefined ? 'whole' : `history was lost: ${rewound}`,
+      verdict: 'ok',
+    }
+  }
+  const fix = 'run a hub (holdfast serve) and the nodes; it is settled after stale_after_ms at most'
+  return { name: 'attestation', value: 'not attested since the server started', verdict: 'attention', fix }
 }
 
 function waiting(name: string, count: number, fix: string): Finding {

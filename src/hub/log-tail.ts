@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { isAfter } from '../contract/log-ids.js'
 import type { BlockingReader, StreamEntry } from '../record/connections.js'
 import type { Keys } from '../record/keys.js'
 import type { Reader } from '../record/reader.js'
@@ -214,13 +215,6 @@ export function logEntryOf({ id, fields }: StreamEntry): LogEntry {
     else details[name] = value
   }
   return { id, verb, actor, changes, hosts, details }
-}
-
-/** Compares stream ids: whether the first comes after the other. */
-export function isAfter(one: string, other: string): boolean {
-  const [ms = 0, sequence = 0] = one.split('-').map(Number)
-  const [otherMs = 0, otherSequence = 0] = other.split('-').map(Number)
-  return ms > otherMs || (ms === otherMs && sequence > otherSequence)
 }
 
 async function firstLogId(reader: Reader, keys: Keys): Promise<string> {

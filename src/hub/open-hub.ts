@@ -22,6 +22,7 @@ import { type Keys, keysOf } from '../record/keys.js'
 import { loadLibrary } from '../record/library.js'
 import { readerOf } from '../record/reader.js'
 import { type AcceptParts, acceptMessage, createAccepting, resendMessage } from './accept.js'
+import { type Attesting, keepAttesting } from './attestation.js'
 import { auditRecord } from './audit.js'
 import { actOnMany } from './bulk.js'
 import { changeSettings, readConfiguration } from './configuration.js'
@@ -97,6 +98,7 @@ export async function initRecord(options: {
 export interface OpenedHub extends AcceptParts {
   readonly hub: Hub
   readonly tail: LogTail
+  readonly attesting: Attesting
 }
 
 /** As {@link openHub}, with the parts that it is made of. */
@@ -118,7 +120,8 @@ function hubOn(store: Store, keys: Keys, options: HubOptions): OpenedHub {
   const functions = functionsOf(store, keys.tag)
   const reader = readerOf(store, keys)
   const deadlineMs = options.deadlineMs ?? defaultDeadlineMs
-  const accepting = createAccepting(functions)
+  const attesting = keepAttesting(store, functions)
+  const accepting = createAccepting(functions, attesting.saw)
   const parts: AcceptParts = {
     store,
     reader,
@@ -221,12 +224,13 @@ function hubOn(store: Store, keys: Keys, options: HubOptions): OpenedHub {
     },
     close: async () => {
       closing.abort()
+      await attesting.stop()
       await tail.close()
       await repairing
       await store.close()
     },
   }
-  return { ...parts, hub, tail }
+  return { ...parts, hub, tail, attesting }
 }
 
 /** A result of which nothing is said is null, as in a report. @throws INVALID_ARGUMENT */

@@ -10,8 +10,10 @@ export interface ClaimLoopOptions {
   readonly handoff: Handoff
   /** Claims under a request number, until there is an answer; where there is nothing, after a wait for it. */
   claim(request: number, count: number, waiting: ClaimWait): Promise<ClaimReply>
-  /** Told of every log id and of progress made. */
-  onProgress(logId: string): void
+  /** A claim was answered. */
+  onProgress(): void
+  /** Told of the log as it stood when a claim gave deliveries. */
+  onLogId(logId: string): void
   /** Once, when nothing of an earlier process of this node is left to resume. */
   onResumed(): Promise<void>
   readonly log: NodeLog
@@ -67,7 +69,9 @@ export function createClaimLoop(options: ClaimLoopOptions): ClaimLoop {
       waitMs: resumed ? waitAtMostMs : 0,
       signal: stopping.signal,
     })
-    options.onProgress(reply.logId)
+    options.onProgress()
+    // What gave this node nothing shows it nothing that it could act on.
+    if (reply.deliveries.length > 0) options.onLogId(reply.logId)
     if (reply.ghosts.length > 0)
       log.warn({ entries: reply.ghosts }, 'pending entries were gone from the stream')
     if (reply.missing.length > 0) log.error({ ids: reply.missing }, 'rows are missing from the record')

@@ -76,7 +76,8 @@ export function createNode(options: NodeOptions): HoldfastNode {
         throw error
       })
     } catch (error) {
-      await mirror.close()
+      // Why it did not start is what counts, not how its mirror was closed.
+      await mirror.close().catch(() => undefined)
       throw error
     }
   }

@@ -33,6 +33,8 @@ export function createHandoff(options: HandoffOptions): Handoff {
     const good = await refuseCorrupt(fresh)
     if (good.length === 0) return
     const stored = mirror.storeCopies(good.map(copyOf)).then(() => onPoint?.('copy.stored'))
+    // A grant of the same commit may fail before it is waited for.
+    stored.catch(() => undefined)
     // What a lane starts at once mints its grant now: copy and grant are durable by one commit.
     const arrivals = good.map(takeOn)
     try {
@@ -116,6 +118,8 @@ function openArrival({ id, epoch }: ClaimedDelivery): OpenArrival {
     },
     answer,
     join: (grant, minted) => {
+      // The handoff may have failed by the time this does.
+      minted.catch(() => undefined)
       joined = { grant, minted }
     },
     item: async () => {

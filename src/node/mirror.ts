@@ -43,8 +43,11 @@ export interface Mirror extends CopyBook, GrantBook, ReportBook {
   readonly instance: string
   /** What a restart works from: every unanswered report and every unsettled grant, oldest first. */
   recovery(): { reports: StoredReport[]; grants: StoredGrant[] }
-  /** Where in the hub's log this node has read to. */
-  setLastLogId(id: string): Promise<void>
+  /**
+   * The last entry of the hub's log that this node saw with an answer that gave it work or took its reports. It goes along with the next commit: what is executed or reported
+   * on the strength of an answer is never on the disk without it.
+   */
+  noteLogId(id: string): void
   /** `0-0` until it was set. */
   lastLogId(): string
   stats(): MirrorStats
@@ -116,15 +119,11 @@ function readableGrants(file: string, book: GrantBook, commits: Commits): GrantB
   }
 }
 
-function logPosition(
-  store: Store,
-  commits: Commits,
-  file: string,
-): Pick<Mirror, 'setLastLogId' | 'lastLogId'> {
+function logPosition(store: Store, commits: Commits, file: string): Pick<Mirror, 'noteLogId' | 'lastLogId'> {
   return {
-    async setLastLogId(id) {
+    noteLogId: (id) => {
       checked(id)
-      await commits.submit(() => writeMeta(store, 'last_log_id', id))
+      commits.alongNext('last_log_id', () => writeMeta(store, 'last_log_id', id))
     },
     lastLogId: () => orUnusable(file, () => readMeta(store, 'last_log_id') ?? '0-0'),
   }

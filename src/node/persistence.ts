@@ -17,6 +17,8 @@ export interface PersistenceOptions {
   readonly log: NodeLog
   /** Joins again after the record has forgotten this node. */
   rejoin(): Promise<unknown>
+  /** Tells the record what this node saw of it, after its server started anew. */
+  attest(): Promise<unknown>
   /** Told of an error after which this process must not go on. */
   onFatal(error: HoldfastError): void
   /** Aborted when nothing may be waited for any more. */
@@ -47,6 +49,9 @@ export function createPersistence(options: PersistenceOptions): Persistence {
     if (isHoldfastError(error, 'NOT_JOINED')) {
       log.warn({ step, error: error.message }, 'the record does not know this node; joining again')
       await options.rejoin().catch((cause: unknown) => rejoinFailed(cause))
+    } else if (isHoldfastError(error, 'NOT_ATTESTED')) {
+      log.warn({ step, failures, error: error.message }, 'nothing is granted yet; the same call is repeated')
+      await options.attest().catch((cause: unknown) => rejoinFailed(cause))
     } else if (isTransient(error)) {
       log.warn({ step, failures, error: error.message }, 'no answer; the same call is repeated')
     } else {
@@ -75,6 +80,7 @@ export function isTransient(error: unknown): error is HoldfastError {
     'STORE_UNAVAILABLE',
     'DEADLINE_EXCEEDED',
     'STORE_UNKNOWN',
+    'NOT_ATTESTED',
     'LIBRARY_NEWER',
     'RECORD_DAMAGED',
     'HUB_UNREACHABLE',

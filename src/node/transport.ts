@@ -16,6 +16,8 @@ import type {
 /** Options of one call: `onSent` is told when the request has been handed to the socket. */
 export interface SendOptions {
   readonly onSent?: (() => void) | undefined
+  /** Told of the last entry of the log as the answer has it. */
+  readonly onLogId?: ((logId: string) => void) | undefined
 }
 
 /** Options of a claim. */
@@ -47,5 +49,7 @@ export interface NodeTransport {
     items: readonly ReportItem[],
     options: SendOptions,
   ): Promise<readonly StepResult[]>
+  /** Takes part in proving that a server which started anew holds the whole record. Missing where the hub alone does. */
+  attest?(who: NodeIdentity, lastLogId: string): Promise<void>
   close(): Promise<void>
 }

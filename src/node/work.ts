@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { backoffMs } from '../contract/backoff.js'
 import { createBatcher } from '../contract/batcher.js'
 import { type HoldfastError, isHoldfastError } from '../contract/errors.js'
+import { isAfter } from '../contract/log-ids.js'
 import { aroundCall, type OnPoint } from '../contract/points.js'
 import type {
   BeginItem,
@@ -86,12 +87,22 @@ export async function startWork(parts: WorkParts): Promise<RunningWork> {
   const persistence = createPersistence({
     log,
     rejoin,
+    // A join presents at once what the next heartbeat would.
+    attest: shared(async () => {
+      await rejoin()
+      await transport.attest?.(who, progress.lastLogId)
+    }),
     onFatal: (error) => onFatal(error),
     halt: halt.signal,
   })
-  const steps = stepsOf(who, transport, persistence, options.onPoint)
-  const loops = loopsOf(parts, steps, progress)
-  const heartbeats = heartbeatsOf(parts, who, progress, rejoin, (error) => onFatal(error))
+  const onLogId = (logId: string) => {
+    if (!isAfter(logId, progress.lastLogId)) return
+    progress.lastLogId = logId
+    mirror.noteLogId(logId)
+  }
+  const steps = stepsOf(who, transport, persistence, options.onPoint, onLogId)
+  const loops = loopsOf(parts, steps, progress, onLogId)
+  const heartbeats = heartbeatsOf(parts, { who, progress, rejoin }, (error) => onFatal(error))
 
   const joined = await join(rejoin, log, halt.signal)
   log.info({ ...who, storeId: joined.storeId }, 'joined')
@@ -117,19 +128,20 @@ function stepsOf(
   transport: NodeTransport,
   persistence: Persistence,
   onPoint: OnPoint | undefined,
+  onLogId: (logId: string) => void,
 ): Steps {
   const begins = createBatcher({
     most: batchAtMost,
     send: (items: readonly BeginItem[]) =>
       persistence.call('begin', () =>
-        aroundCall('begin', onPoint, (sending) => transport.begin(who, items, sending)),
+        aroundCall('begin', onPoint, (sending) => transport.begin(who, items, { ...sending, onLogId })),
       ),
   })
   const reports = createBatcher({
     most: batchAtMost,
     send: (items: readonly ReportItem[]) =>
       persistence.call('report', () =>
-        aroundCall('report', onPoint, (sending) => transport.report(who, items, sending)),
+        aroundCall('report', onPoint, (sending) => transport.report(who, items, { ...sending, onLogId })),
       ),
   })
   return {
@@ -141,7 +153,7 @@ function stepsOf(
       ),
     take: (items) =>
       persistence.call('take', () =>
-        aroundCall('take', onPoint, (sending) => transport.take(who, items, sending)),
+        aroundCall('take', onPoint, (sending) => transport.take(who, items, { ...sending, onLogId })),
       ),
     refuse: (items) => persistence.call('refuse', () => transport.refuse(who, items)),
     begin: begins.submit,
@@ -156,7 +168,12 @@ interface Loops {
   readonly recovery: Recovery
 }
 
-function loopsOf(parts: WorkParts, steps: Steps, progress: Progress): Loops {
+function loopsOf(
+  parts: WorkParts,
+  steps: Steps,
+  progress: Progress,
+  onLogId: (logId: string) => void,
+): Loops {
   const { options, settings, log, mirror, blocking } = parts
   const { onPoint } = options
   const reports = createReports({ mirror, report: steps.report, log, onPoint })
@@ -181,8 +198,8 @@ function loopsOf(parts: WorkParts, steps: Steps, progress: Progress): Loops {
     lanes,
     handoff: createHandoff({ mirror, lanes, steps, log, onPoint }),
     claim: steps.claim,
-    onProgress: (logId) => {
-      progress.lastLogId = logId
+    onLogId,
+    onProgress: () => {
       progress.progressAt = performance.now()
     },
     onResumed: async () => {
@@ -203,14 +220,19 @@ function loopsOf(parts: WorkParts, steps: Steps, progress: Progress): Loops {
   return { claims, lanes, attempts, recovery }
 }
 
+/** What heartbeats tell. */
+interface Presence {
+  readonly who: NodeIdentity
+  readonly progress: Progress
+  rejoin(): Promise<unknown>
+}
+
 function heartbeatsOf(
   parts: WorkParts,
-  who: NodeIdentity,
-  progress: Progress,
-  rejoin: () => Promise<unknown>,
+  { who, progress, rejoin }: Presence,
   onFatal: (error: Error) => void,
 ): Heartbeats {
-  const { mirror, transport, log } = parts
+  const { transport, log } = parts
   return createHeartbeats({
     beat: async () => {
       const reply = await transport.heartbeat(who, {
@@ -219,7 +241,6 @@ function heartbeatsOf(
         blocking: parts.blocking.take(),
         mirror: parts.blocking.takeMirror(),
       })
-      await mirror.setLastLogId(progress.lastLogId)
       return reply
     },
     rejoin,
@@ -264,7 +285,10 @@ function endingOf(
     parts.blocking.stop()
     await heartbeats.stop()
     await transport.close()
-    await mirror.close()
+    // What is in its log is durable as it is: a disk without room for the last checkpoint takes nothing away.
+    await mirror.close().catch((error: unknown) => {
+      log.error({ error: String(error) }, 'the mirror was not closed tidily')
+    })
   }
 
   let stopping: Promise<NodeEnd> | undefined
@@ -337,6 +361,17 @@ async function join(ask: () => Promise<JoinReply>, log: NodeLog, signal: AbortSi
 /** A server or hub that is away, as opposed to one that refuses. */
 function isWaitedOut(error: unknown): error is HoldfastError {
   return isTransient(error) && !isHoldfastError(error, 'STORE_UNKNOWN', 'LIBRARY_NEWER', 'RECORD_DAMAGED')
+}
+
+/** One at a time: who asks meanwhile waits for the same. */
+function shared(action: () => Promise<void>): () => Promise<void> {
+  let running: Promise<void> | undefined
+  return () => {
+    running ??= action().finally(() => {
+      running = undefined
+    })
+    return running
+  }
 }
 
 function timeout(ms: number): Promise<void> {

@@ -13,6 +13,8 @@ export interface CallOptions {
   readonly buffers?: boolean | undefined
   /** Called once, synchronously, right after the command has been handed to the socket. */
   readonly onSent?: (() => void) | undefined
+  /** Told of the last entry of the log as the answer has it. */
+  readonly onLogId?: ((logId: string) => void) | undefined
 }
 
 /**

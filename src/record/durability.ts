@@ -97,7 +97,8 @@ async function readConfig(store: Store): Promise<ReadonlyMap<string, string> | u
   }
 }
 
-function isDenial(error: Error): boolean {
+/** The server, or this user's rights, forbid the command. */
+export function isDenial(error: Error): boolean {
   return /NOPERM|unknown command/i.test(error.message)
 }
 

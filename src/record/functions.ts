@@ -149,6 +149,7 @@ export function functionsOf(store: Store, tag: string): Functions {
     options?: CallOptions,
   ): Promise<readonly StepResult[]> {
     const reply = await call(verb, [...identityOf(who), ...items.flat()], options)
+    options?.onLogId?.(text(reply, 'log_id'))
     return listOf(reply, 'results').map(stepResultOf)
   }
   async function setFence(kind: string, scope: string, reason: string, actor: string, untilMs?: number) {
@@ -235,6 +236,7 @@ export function functionsOf(store: Store, tag: string): Functions {
     take: async (who, items, options) => {
       const args = items.flatMap((item) => [item.id, item.epoch, item.grant ?? ''])
       const reply = await call('take', [...identityOf(who), ...args], options)
+      options?.onLogId?.(text(reply, 'log_id'))
       return {
         results: listOf(reply, 'results').map(stepResultOf),
         begun: listOf(reply, 'begun').map(stepResultOf),

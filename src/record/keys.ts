@@ -18,6 +18,8 @@ export interface Keys {
   readonly counts: string
   readonly log: string
   readonly liveness: string
+  /** Hosts whose unfinished deliveries are being set aside after a loss of history, with how far that has come. */
+  readonly doubted: string
   /** Hosts that have work and no live node, by since when. */
   readonly stranded: string
   /** Deliveries with a deadline, by when it passes. */
@@ -104,6 +106,7 @@ export function keysOf(hub: string): Keys {
     counts: `${tag}:counts`,
     log: `${tag}:log`,
     liveness: `${tag}:liveness`,
+    doubted: `${tag}:doubted`,
     stranded: `${tag}:stranded`,
     deadlines: `${tag}:deadlines`,
     sessions: `${tag}:sessions`,

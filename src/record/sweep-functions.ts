@@ -61,7 +61,24 @@ export interface SweepRun extends Swept {
   readonly by: string
 }
 
+/** How far the comparison of the record with what was seen of it has come. */
+export interface Attestation {
+  /** Work is granted again. */
+  readonly attested: boolean
+  /** A slice was done: call again. */
+  readonly more: boolean
+  readonly generation: number
+  /** Nodes that lived and have yet to speak. */
+  readonly waitedFor: readonly string[]
+  readonly logId: string
+}
+
+/** What `CONFIG GET appendfsync` says; `no` without an AOF, `unseen` where it is forbidden. */
+export type Appendfsync = 'always' | 'everysec' | 'no' | 'unseen'
+
 export interface SweepFunctions {
+  /** One step of proving that this server is not behind what was seen of its record. */
+  attest(presenter: string, lastLogId: string, appendfsync: Appendfsync): Promise<Attestation>
   sweepHost(name: HostSweep, host: string, cursor: string): Promise<Slice>
   /** Of these hosts, at most 1,000, those that hold anything a sweep would look at. */
   busyHosts(hosts: readonly string[]): Promise<string[]>
@@ -91,6 +108,16 @@ type CallFunction = (verb: string, args: readonly Argument[]) => Promise<Fields>
 /** Typed callers of the functions that sweeps and audits use. */
 export function sweepFunctionsOf(call: CallFunction): SweepFunctions {
   return {
+    attest: async (presenter, lastLogId, appendfsync) => {
+      const reply = await call('attest', [presenter, lastLogId, appendfsync])
+      return {
+        attested: number(reply, 'attested') === 1,
+        more: number(reply, 'more') === 1,
+        generation: number(reply, 'generation'),
+        waitedFor: text(reply, 'waited_for').split(' ').filter(Boolean),
+        logId: text(reply, 'log_id'),
+      }
+    },
     sweepHost: async (name, host, cursor) => sliceOf(await call(`sweep_${name}`, [host, cursor])),
     busyHosts: async (hosts) => listOf(await call('busy_hosts', hosts), 'hosts').map(textOf),
     sweepHub: async (name, cursor) => sliceOf(await call(`sweep_${name}`, [cursor])),

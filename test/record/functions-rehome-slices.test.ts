@@ -43,7 +43,7 @@ async function repair() {
     reader: readerOf(store, keys),
     keys,
     functions,
-    accepting: createAccepting(functions),
+    accepting: createAccepting(functions, () => undefined),
     deadlineMs: 10_000,
     onPoint: undefined,
   }

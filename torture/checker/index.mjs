@@ -27,6 +27,7 @@ export { DamagedHistory } from './read.mjs'
  * @property {boolean} ok
  * @property {number} lines
  * @property {number} acknowledged keys
+ * @property {number} deliveries that those are to make
  * @property {number} lost
  * @property {number} twice
  * @property {number} unknown
@@ -68,6 +69,7 @@ export function judge(lines, final, rules = {}) {
     ok: violations.length === 0,
     lines: file.lines + file.entries.length,
     acknowledged: rate.acknowledged,
+    deliveries: rate.deliveries,
     lost: idsOf(violations, 'lost'),
     twice: idsOf(violations, 'twice'),
     unknown: unknowns.unknown,

@@ -5,11 +5,16 @@ import { told } from './evidence.mjs'
 /** @typedef {import('./words.mjs').Case} Case */
 /** @typedef {import('./words.mjs').Violation} Violation */
 
-/** @param {Case} file @returns {{ acknowledged: number, violations: Violation[] }} */
+/**
+ * `acknowledged`: keys whose accept was answered; `deliveries`: how many recipients these messages name.
+ * @param {Case} file @returns {{ acknowledged: number, deliveries: number, violations: Violation[] }}
+ */
 export function checkRate(file) {
   const { load, heal, rules } = file
-  const keys = new Set(
-    file.accepts.filter(({ type, changed }) => type === 'ok' && !changed).map(({ key }) => key),
+  const recipients = new Map(
+    file.accepts
+      .filter(({ type, changed }) => type === 'ok' && !changed)
+      .map(({ key, to }) => [key, recipientsIn(to)]),
   )
   const inLoad = new Set(
     file.accepts
@@ -36,5 +41,13 @@ export function checkRate(file) {
       evidence: [told(load)],
     })
   }
-  return { acknowledged: keys.size, violations }
+  const deliveries = [...recipients.values()].reduce((sum, count) => sum + count, 0)
+  return { acknowledged: recipients.size, deliveries, violations }
+}
+
+/** Named twice is named once. @param {readonly { host?: string, session?: string }[]} to */
+function recipientsIn(to) {
+  return new Set(
+    to.map(({ host, session }) => `${session === undefined ? 'host' : 'session'} ${session ?? host}`),
+  ).size
 }

@@ -27,7 +27,7 @@ function shownAs({ invariant, id, text, evidence }) {
   return [`  ${invariant} ${id}: ${text}`, ...evidence.map((line) => `      ${line}`)]
 }
 
-/** The last line of a run. @param {Verdict} verdict */
+/** The last line of a run. @param {Pick<Verdict, 'acknowledged' | 'lost' | 'twice' | 'unknown' | 'explained'>} verdict */
 export function summaryOf({ acknowledged, lost, twice, unknown, explained }) {
   const how = explained === unknown ? 'all explained' : `${unknown - explained} of them unexplained`
   return `acknowledged ${acknowledged}, lost ${lost}, executed twice ${twice}, unknown ${unknown} (${how})`

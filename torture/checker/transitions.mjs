@@ -4,10 +4,10 @@
 /** @type {Record<string, readonly string[]>} */
 export const transitions = {
   none: ['queued'],
-  queued: ['claimed', 'queued', 'held', 'failed'],
+  queued: ['claimed', 'queued', 'held', 'failed', 'unknown'],
   claimed: ['claimed', 'mirrored', 'queued', 'held', 'failed', 'unknown'],
   mirrored: ['mirrored', 'delivered', 'queued', 'held', 'failed', 'unknown'],
-  delivered: ['delivered', 'queued', 'held', 'failed'],
+  delivered: ['delivered', 'queued', 'held', 'failed', 'unknown'],
   held: ['queued', 'held', 'failed'],
   unknown: ['queued', 'held', 'failed'],
 }

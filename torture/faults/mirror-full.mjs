@@ -1,5 +1,6 @@
 // @ts-check
 // The disk under a node's mirror fills up: the node can keep nothing more, and leaves until there is room again.
+import { spawnSync } from 'node:child_process'
 import { diskNeeds } from '../disk.mjs'
 import { mirrorDisk, prepareMirrorDisks } from '../disks.mjs'
 
@@ -17,9 +18,12 @@ export const fault = {
   begin: async (world, _, { target }) => {
     const node = world.find(target)
     node.mayEnd = true
-    const empty = mirrorDisk(world, target).fill()
+    const disk = mirrorDisk(world, target)
+    const empty = disk.fill()
     return async () => {
       empty()
+      // Or a power cut soon after would bring back what filled it.
+      spawnSync('sync', ['-f', disk.dir])
       await node.whenUp(upAgainMs)
       node.mayEnd = false
     }

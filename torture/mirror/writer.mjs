@@ -95,7 +95,8 @@ async function write(loop) {
 async function moveOn() {
   for (let n = 1; ; n += 1) {
     const id = `${Date.now()}-${n}`
-    await mirror.setLastLogId(id)
+    mirror.noteLogId(id)
+    await mirror.putOff('nothing', n, 0)
     note('ok', 'log-id', id)
   }
 }

@@ -1,36 +1,52 @@
 // @ts-check
-// One run of a broken build, and what it was caught by.
+// One run of a build, and what it was caught by.
 import { spawn } from 'node:child_process'
-import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { grouped } from '../checker/evidence.mjs'
+import { faultOf, timeOf } from './moment.mjs'
 
 /** @typedef {import('./list.mjs').Mutant} Mutant */
 /** @typedef {import('../checker/words.mjs').Violation} Violation */
 
 /**
- * `by`: invariants, each with how many ids it was broken for; what the run itself noticed stands behind them. `other`:
- * something was noticed, but not what the mutant breaks. `broken`: the run itself did not work.
- * @typedef {{ kind: 'caught' | 'green' | 'other' | 'broken', by: string[], fault: string, first: string }} Catch
+ * `by`: the invariants that it missed, each with how many ids it was missed for. `noticed`: what the run itself saw.
+ * `other`: something was noticed, but not what the mutant breaks. `broken`: the run itself did not work.
+ * @typedef {object} Catch
+ * @property {'caught' | 'green' | 'other' | 'broken'} kind
+ * @property {{ invariant: string, ids: number }[]} by
+ * @property {string[]} noticed
+ * @property {string} fault that led to the first violation
+ * @property {string} first
+ * @property {{ acknowledged: number, lost: number, twice: number, unknown: number }} counts
+ * @property {number} faults how many were made
  */
 
-const defaultSeconds = 15
+const defaultSeconds = 12
 /** Enough to meet every fault, little enough to be healed soon. */
-const rate = '30'
+const defaultRate = 30
 /** A run that heals badly waits for long; this is when it hangs. */
 const restMs = 150_000
 const endWithinMs = 15_000
 
 /** @param {string} dir of the build @param {Mutant} mutant @param {string} seed @returns {Promise<Catch>} */
 export async function tryToCatch(dir, mutant, seed) {
-  const { faults, seconds = defaultSeconds, probe = true } = mutant
+  const { faults, seconds = defaultSeconds, rate = defaultRate, probe = true } = mutant
   const run = join(dir, `run-${seed}`)
-  const words = ['--seed', seed, '--seconds', String(seconds), '--rate', rate, '--faults', faults.join(',')]
+  const words = ['--seed', seed, '--seconds', String(seconds), '--rate', String(rate)]
+  words.push('--faults', faults.join(','), '--dir', run, '--json')
   if (!probe) words.push('--no-probe')
-  const { code, stdout, stderr } = await spawned(dir, [...words, '--dir', run, '--json'], seconds)
+  const { code, stdout, stderr } = await spawned(dir, words, seconds)
   const verdict = verdictIn(stdout)
   if (verdict !== undefined) return told(verdict, mutant, join(run, 'history'))
-  return { kind: 'broken', by: [`no verdict (exit ${code})`], fault: '', first: stderr.slice(-400).trim() }
+  return {
+    kind: 'broken',
+    by: [],
+    noticed: [`no verdict (exit ${code})`],
+    fault: '',
+    first: stderr.slice(-400).trim(),
+    counts: { acknowledged: 0, lost: 0, twice: 0, unknown: 0 },
+    faults: 0,
+  }
 }
 
 /** @param {string} dir @param {string[]} words @param {number} seconds @returns {Promise<{ code: number | null, stdout: string, stderr: string }>} */
@@ -76,41 +92,24 @@ function verdictIn(stdout) {
 function told(verdict, mutant, history) {
   /** @type {Violation[]} */
   const violations = verdict.violations
-  const ids = [...grouped(violations, ({ invariant }) => invariant)].map(([invariant, found]) => {
-    return `${invariant} (${new Set(found.map(({ id }) => id)).size})`
+  const by = [...grouped(violations, ({ invariant }) => invariant)].map(([invariant, found]) => {
+    return { invariant, ids: new Set(found.map(({ id }) => id)).size }
   })
   const noticed = [
     ...(verdict.unexpected?.length > 0 ? [`${verdict.unexpected.length} ended by themselves`] : []),
     ...(verdict.isHealed === false ? ['not healed'] : []),
     ...(verdict.settled?.settled === false ? ['not settled'] : []),
   ]
+  const { acknowledged, lost, twice, unknown } = verdict
+  const made = Object.values(verdict.faults ?? {}).reduce((sum, count) => sum + count, 0)
+  const rest = { by, noticed, counts: { acknowledged, lost, twice, unknown }, faults: made }
   const wanted = violations.filter(({ invariant }) => mutant.by.includes(invariant))
   const [first] = wanted.toSorted((one, other) => timeOf(one) - timeOf(other))
-  const by = [...ids, ...noticed]
-  if (first === undefined) return { kind: verdict.ok ? 'green' : 'other', by, fault: '', first: '' }
-  const fault = faultBefore(history, timeOf(first))
-  return { kind: 'caught', by, fault, first: `${first.invariant} ${first.id}: ${first.text}` }
-}
-
-/** When the evidence of a violation is complete; what is told by the log and the record alone has no time. @param {Violation} violation */
-function timeOf({ evidence }) {
-  const times = evidence.flatMap((line) => {
-    const t = /"t":"(\d+)"/.exec(line)?.[1]
-    return t === undefined ? [] : [Number(t)]
-  })
-  return times.length === 0 ? Number.POSITIVE_INFINITY : Math.max(...times)
-}
-
-/** The last fault that began before. @param {string} history @param {number} t */
-function faultBefore(history, t) {
-  const file = readdirSync(history).find((name) => name.startsWith('conductor-'))
-  if (file === undefined) return ''
-  const lines = readFileSync(join(history, file), 'utf8').trim().split('\n')
-  const faults = lines
-    .map((line) => JSON.parse(line))
-    .filter(({ kind, type, t: at }) => kind === 'fault' && type === 'begin' && Number(at) <= t)
-  const last = faults.at(-1)
-  return last === undefined
-    ? 'none yet'
-    : [last.name, last.target?.role, last.target?.name].filter(Boolean).join(' ')
+  if (first === undefined) {
+    const [other] = violations
+    const text = other === undefined ? '' : `${other.invariant} ${other.id}: ${other.text}`
+    return { ...rest, kind: verdict.ok ? 'green' : 'other', fault: '', first: text }
+  }
+  const fault = faultOf(history, first)
+  return { ...rest, kind: 'caught', fault, first: `${first.invariant} ${first.id}: ${first.text}` }
 }

@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto'
 import { createRandom } from '../random.mjs'
 
 /** @typedef {{ host: string } | { session: string }} Recipient */
-/** What messages are sent to. @typedef {{ hosts: string[], sessions: string[], conversations: string[] }} Cast */
+/** What messages are sent to; `fanOut`: to how many at most, where more than the usual is wanted. @typedef {{ hosts: string[], sessions: string[], conversations: string[], fanOut?: number }} Cast */
 
 /**
  * `text`: the exact JSON text of the payload; else its bytes.
@@ -33,13 +33,28 @@ export function messageOf(seed, key, cast) {
 }
 
 /** @param {import('../random.mjs').Random} random @param {Cast} cast @returns {Recipient[]} */
-function recipientsOf(random, { hosts, sessions }) {
+function recipientsOf(random, { hosts, sessions, fanOut = 0 }) {
+  if (fanOut > 0)
+    return someOf(random, [...hosts.map(asHost), ...sessions.map(asSession)], random.int(1, fanOut))
   const host = random.pick(hosts)
   const kind = random.next()
   if (kind < 0.7) return [{ host }]
   if (kind < 0.85) return [{ host }, { host: random.pick(hosts.filter((other) => other !== host)) }]
   if (kind < 0.96) return [{ session: random.pick(sessions) }]
   return [{ session: random.pick(sessions) }, { host }]
+}
+
+/** @param {string} host @returns {Recipient} */
+const asHost = (host) => ({ host })
+/** @param {string} session @returns {Recipient} */
+const asSession = (session) => ({ session })
+
+/** So many different ones, or all. @param {import('../random.mjs').Random} random @param {Recipient[]} from @param {number} count */
+function someOf(random, from, count) {
+  const left = [...from]
+  return Array.from({ length: Math.min(count, from.length) }, () =>
+    left.splice(random.int(0, left.length - 1), 1),
+  ).flat()
 }
 
 /** JSON that does not survive being read and written: its numbers, empty lists and blanks. @param {import('../random.mjs').Random} random @param {string} key */

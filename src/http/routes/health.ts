@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { readyReply } from '../../contract/wire.js'
+import type { Attesting } from '../../hub/attestation.js'
 import { readSweeps } from '../../hub/sweeps.js'
 import { readVitals } from '../../hub/vitals.js'
 import { access } from '../access.js'
@@ -12,6 +13,7 @@ export interface HealthParts extends RouteParts {
   readonly metrics: Metrics
   readonly pulse: Pulse
   readonly durability: Watch
+  readonly attesting: Attesting
   readonly sweeping: Watch
   /** Requests that wait now. */
   waiting(): number
@@ -66,14 +68,23 @@ function textAnswer(description: string) {
   return { description, content: { 'text/plain': { schema: z.string() } } }
 }
 
-function readiness({ pulse, tail, durability, sweeping, closing }: HealthParts): z.input<typeof readyReply> {
+function readiness({
+  pulse,
+  tail,
+  durability,
+  attesting,
+  sweeping,
+  closing,
+}: HealthParts): z.input<typeof readyReply> {
   const recordAge = Math.round(pulse.ageMs())
   const tailAge = tail.ageMs()
   const why = pulse.trouble()
+  const attested = attesting.trouble()
   const checks = {
     record: { ok: recordAge < pulseStaleMs && why === undefined, ageMs: recordAge, ...(why && { why }) },
     log_tail: { ok: tailAge < tailStaleMs, ...(Number.isFinite(tailAge) && { ageMs: Math.round(tailAge) }) },
     durability: watched(durability, durabilityStaleMs),
+    attestation: attested === undefined ? { ok: true } : { ok: false, why: attested },
     sweeps: watched(sweeping, sweepsStaleMs),
     serving: closing.aborted ? { ok: false, why: 'the hub is shutting down' } : { ok: true },
   }

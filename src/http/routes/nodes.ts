@@ -13,10 +13,11 @@ import {
   stepBody,
   stepReply,
 } from '../../contract/wire.js'
+import type { CallOptions } from '../../record/connections.js'
 import { access, requireHost, requireScopes } from '../access.js'
 import type { Caller } from '../identities.js'
 import { type App, type RouteParts, replies } from './parts.js'
-import { resultsOf } from './results.js'
+import { answeredBy } from './results.js'
 
 /** What a node says: joined, alive, leaving, and its steps on deliveries. A node does so for its own host. */
 export function addNodeRoutes(app: App, parts: RouteParts): void {
@@ -117,13 +118,17 @@ interface StepRequest<Item> {
   readonly body: { readonly node: string; readonly incarnation: number; readonly items: readonly Item[] }
 }
 
-type Step<Item> = (who: NodeIdentity, items: readonly Item[]) => Promise<readonly StepResult[]>
+type Step<Item> = (
+  who: NodeIdentity,
+  items: readonly Item[],
+  options: CallOptions,
+) => Promise<readonly StepResult[]>
 
 /** One step on a batch of deliveries of the host in the path. */
 function stepBy<Item>(step: Step<Item>) {
   return async ({ caller, params: { host }, body: { node, incarnation, items } }: StepRequest<Item>) => {
     requireHost(caller, host)
-    return { results: resultsOf(await step({ host, node, incarnation }, items)) }
+    return await answeredBy((options) => step({ host, node, incarnation }, items, options))
   }
 }
 

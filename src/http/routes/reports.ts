@@ -6,7 +6,7 @@ import { reportBody, stepReply } from '../../contract/wire.js'
 import { access, requireHost } from '../access.js'
 import type { Limits } from '../limits.js'
 import { type App, type RouteParts, replies } from './parts.js'
-import { resultsOf } from './results.js'
+import { answeredBy } from './results.js'
 
 export interface ReportParts extends RouteParts {
   readonly limits: Limits
@@ -31,7 +31,7 @@ export function addReportRoute(app: App, { functions, limits }: ReportParts): vo
       const { host, node, incarnation, reports } = request.body
       requireHost(request.caller, host)
       const items = reports.map((report, at) => itemOf(report, at, request.source))
-      return { results: resultsOf(await functions.report({ host, node, incarnation }, items)) }
+      return await answeredBy((options) => functions.report({ host, node, incarnation }, items, options))
     },
   )
 }

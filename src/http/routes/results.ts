@@ -1,10 +1,23 @@
 import type { z } from 'zod'
 import { errorCatalogue } from '../../contract/errors.js'
 import type { StepResult } from '../../contract/steps.js'
-import type { stepResult } from '../../contract/wire.js'
+import type { stepReply, stepResult } from '../../contract/wire.js'
+import type { CallOptions } from '../../record/connections.js'
 
-/** The answers to a batch, as they go over the wire. */
-export function resultsOf(results: readonly StepResult[]): z.input<typeof stepResult>[] {
+/** The answer to a batch, with the log as it stood. */
+export async function answeredBy(
+  step: (options: CallOptions) => Promise<readonly StepResult[]>,
+): Promise<z.input<typeof stepReply>> {
+  let logId: string | undefined
+  const results = await step({
+    onLogId: (id) => {
+      logId = id
+    },
+  })
+  return { results: resultsOf(results), ...(logId === undefined ? {} : { logId }) }
+}
+
+function resultsOf(results: readonly StepResult[]): z.input<typeof stepResult>[] {
   return results.map((result) => {
     if (!result.ok) return { ...result, next: errorCatalogue[result.code].next }
     const { id, epoch, state, attempt, outcome, replayed } = result

@@ -30,6 +30,8 @@ export interface Commits {
    * one of its own after a while.
    */
   submitLater(operation: () => void): Promise<void>
+  /** What goes along with the next commit, the latest of its name only; it asks for none by itself. */
+  alongNext(name: string, operation: () => void): void
   /** Commits what waits now, so that a reader sees it. */
   flush(): void
   stats(): MirrorStats
@@ -59,6 +61,7 @@ const laterMs = 50
 /** `onCommit` is told how long each commit held the event loop. */
 export function groupCommits(store: Store, file: string, onCommit?: (tookMs: number) => void): Commits {
   const queue: Waiting[] = []
+  const along = new Map<string, () => void>()
   const stats = { commits: 0, operations: 0, longestMs: 0, totalMs: 0 }
   let refusal: HoldfastError | undefined
   let scheduled = false
@@ -114,7 +117,11 @@ export function groupCommits(store: Store, file: string, onCommit?: (tookMs: num
   function commit(batch: Waiting[]): Committed[] {
     try {
       if (refusal !== undefined) throw refusal
-      const answers = store.transaction(() => batch.map((waiting) => waiting.perform()))
+      const answers = store.transaction(() => {
+        for (const operation of along.values()) operation()
+        return batch.map((waiting) => waiting.perform())
+      })
+      along.clear()
       stats.commits += 1
       stats.operations += batch.length
       return answers.map((answer, at) => ({ answer, fail: batch[at]?.fail ?? ignore }))
@@ -160,6 +167,7 @@ export function groupCommits(store: Store, file: string, onCommit?: (tookMs: num
   }
 
   async function drain(): Promise<void> {
+    if (along.size > 0) void submit(ignore).catch(ignore)
     flushAll()
     refusal ??= new HoldfastError('MIRROR_UNUSABLE', `the mirror ${file} is closed`, {
       next: 'open it again',
@@ -170,7 +178,9 @@ export function groupCommits(store: Store, file: string, onCommit?: (tookMs: num
     })
   }
 
-  return { submit, submitLater, flush: flushAll, stats: () => ({ ...stats }), drain }
+  const alongNext = (name: string, operation: () => void) => void along.set(name, operation)
+
+  return { submit, submitLater, alongNext, flush: flushAll, stats: () => ({ ...stats }), drain }
 }
 
 function answered<T>(

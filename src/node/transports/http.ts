@@ -141,6 +141,7 @@ function stepsOver(calls: Calls): Pick<NodeTransport, 'mirror' | 'ack' | 'refuse
       reply: stepReply,
       onSent: options.onSent,
     })
+    noteLogId(value, options)
     return value.results.map(stepResultOf)
   }
   const idAndEpoch = ({ id, epoch }: { id: string; epoch: number }) => ({ id, epoch })
@@ -160,12 +161,16 @@ function stepsOver(calls: Calls): Pick<NodeTransport, 'mirror' | 'ack' | 'refuse
         items.map(({ grant, idempotent, ...item }) => ({ ...idAndEpoch(item), grant, idempotent })),
         options,
       ),
-    report: async (who, items, { onSent }) => {
+    report: async (who, items, options) => {
       const results: StepResult[] = []
-      for (const body of bodiesOf(items)) results.push(...(await sendReports(calls, who, body, onSent)))
+      for (const body of bodiesOf(items)) results.push(...(await sendReports(calls, who, body, options)))
       return results
     },
   }
+}
+
+function noteLogId({ logId }: z.output<typeof stepReply>, { onLogId }: SendOptions): void {
+  if (logId !== undefined) onLogId?.(logId)
 }
 
 interface WrittenReport {
@@ -196,13 +201,15 @@ async function sendReports(
   calls: Calls,
   { host, node, incarnation }: NodeIdentity,
   reports: readonly WrittenReport[],
-  onSent: SendOptions['onSent'],
+  options: SendOptions,
 ): Promise<StepResult[]> {
   const head = JSON.stringify({ host, node, incarnation }).slice(0, -1)
   const body = `${head},"reports":[${reports.map(({ text }) => text).join(',')}]}`
   try {
     const path = '/delivery-report'
+    const { onSent } = options
     const { value } = await calls.call({ method: 'POST', path, body, reply: stepReply, onSent })
+    noteLogId(value, options)
     return value.results.map(stepResultOf)
   } catch (error) {
     // Where it is one report's alone, the node can shorten what a hub does not read.

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ClaimReply } from '../../contract/steps.js'
+import { attestRecord } from '../../record/attest.js'
 import { openBlockingReader, openStore } from '../../record/connections.js'
 import { functionsOf } from '../../record/functions.js'
 import { keysOf } from '../../record/keys.js'
@@ -70,6 +71,9 @@ export async function openRedisTransport(options: RedisTransportOptions): Promis
     begin: functions.begin,
     take: functions.take,
     report: functions.report,
+    attest: async (who, lastLogId) => {
+      await attestRecord(steps, functions, `${who.host}/${who.node}`, lastLogId)
+    },
     close: async () => {
       await Promise.all([steps.close(), beats.close(), reader.close()])
     },
