@@ -1,9 +1,10 @@
 // @ts-check
 // npm run torture:campaign -- [--seeds N] [--seconds N] [--at-once K] [--first SEED] [--rate N] [--fan-out N]
-//   [--faults A[,B]] [--out FILE] [--dir FOLDER] [--resume]
+//   [--faults A[,B]] [--out FILE] [--dir FOLDER] [--resume [--again]]
 // Runs many seeds, each under a few faults that its number decides, and adds up what they acknowledged, lost, executed
 // twice and left unknown. Each seed is kept as it finishes, so a campaign that was interrupted goes on with --resume. A
-// seed that was too slow to be judged is run once more, alone. Exit 0 only where every seed is green.
+// seed that was too slow to be judged is run once more, alone. `--again` runs the red ones anew, after a repair: the
+// result names both builds. Exit 0 only where every seed is green.
 import { existsSync, mkdirSync, mkdtempSync, rmdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -37,11 +38,12 @@ const { values } = parseArgs({
     'at-once': { type: 'string', default: '2' },
     first: { type: 'string', default: '1' },
     rate: { type: 'string', default: '100' },
-    'fan-out': { type: 'string', default: '4' },
+    'fan-out': { type: 'string', default: '6' },
     faults: { type: 'string', multiple: true },
     out: { type: 'string' },
     dir: { type: 'string' },
     resume: { type: 'boolean', default: false },
+    again: { type: 'boolean', default: false },
   },
 })
 
@@ -70,14 +72,17 @@ for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])) {
 }
 
 say(`${plan.seeds} seeds of ${plan.seconds} s, ${plan.atOnce} at once; ${records.size} are done`)
-const left = hands.filter(({ seed }) => !records.has(seed))
+const left = hands.filter(
+  ({ seed }) => !records.has(seed) || (values.again && records.get(seed)?.kind === 'red'),
+)
 await Promise.all(Array.from({ length: plan.atOnce }, work))
 // By itself each of them shows whether it was the company that made it slow.
 for (const hand of hands) await repeat(hand)
 
 const isComplete = hands.every(({ seed }) => records.has(seed))
 write()
-if (isComplete) endSeeds(seedsFile)
+// What is red may be run again: see `--again`.
+if (isComplete && isGreen()) endSeeds(seedsFile)
 build.remove()
 const all = [...records.values()]
 for (const record of all) {
@@ -88,21 +93,33 @@ if (all.every(({ dir }) => dir === undefined) && values.dir === undefined) remov
 for (const line of tableOf(figuresByFault(all, plan.names))) say(line)
 if (!isComplete) say(`${all.length} of ${plan.seeds} seeds; go on with --resume`)
 for (const line of summaryOf(totalsOf(all))) say(line)
-process.exit(stopping.signal.aborted ? 130 : isComplete && all.every(({ kind }) => kind === 'green') ? 0 : 1)
+process.exit(stopping.signal.aborted ? 130 : isComplete && isGreen() ? 0 : 1)
 
 async function work() {
   for (let hand = left.shift(); hand !== undefined && !stopping.signal.aborted; hand = left.shift()) {
-    const record = await runSeed(hand, setup, { name: `seed-${hand.seed}`, signal: stopping.signal })
-    if (!stopping.signal.aborted) keep(record)
+    const record = await runSeed(hand, setup, { name: nameOf(hand), signal: stopping.signal })
+    const before = records.get(hand.seed)
+    const repeated = before === undefined ? {} : { repeated: `red, by an earlier build: ${before.why ?? ''}` }
+    if (!stopping.signal.aborted) keep({ ...record, ...repeated })
   }
+}
+
+/** Of the folder of its run: what an earlier one left is kept. @param {Hand} hand */
+function nameOf({ seed }) {
+  const name = `seed-${seed}`
+  return existsSync(join(folder, name)) ? `${name}-${Date.now()}` : name
+}
+
+function isGreen() {
+  return [...records.values()].every(({ kind }) => kind === 'green')
 }
 
 /** Once more, alone, where the first run could not be judged. @param {Hand} hand */
 async function repeat(hand) {
   const first = records.get(hand.seed)
   if (first?.kind !== 'inconclusive' || stopping.signal.aborted) return
-  const how = { name: `seed-${hand.seed}-again-${Date.now()}`, signal: stopping.signal }
-  const record = await runSeed(hand, setup, how)
+
+  const record = await runSeed(hand, setup, { name: nameOf(hand), signal: stopping.signal })
   if (stopping.signal.aborted) return
   keep({ ...record, kind: record.kind === 'inconclusive' ? 'red' : record.kind, repeated: first.why ?? '' })
 }
@@ -111,12 +128,11 @@ async function repeat(hand) {
 function keep(record) {
   keepSeed(seedsFile, record)
   records.set(record.seed, record)
-  write()
   say(seedLine(record))
   if (record.kind !== 'green') say(`  ${replayOf(record, setup)}`)
 }
 
-/** What there is so far. */
+/** What there is. */
 function write() {
   const done = hands.flatMap(({ seed }) => records.get(seed) ?? [])
   writeResult(out, {

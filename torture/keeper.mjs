@@ -45,7 +45,7 @@ import { crashCode } from './processes/shared.mjs'
 const restartMs = { least: 50, most: 1500 }
 /** What begins to end may take so long. */
 const endingMs = 3000
-const startedWithinMs = 30_000
+const startedWithinMs = 60_000
 
 /** @param {KeptOptions} given @returns {Keeper} */
 export function keep(given) {

@@ -3,13 +3,13 @@
 // are there to notice. Each mutant is a broken copy of the built package; it runs under the faults and seeds that are
 // known to catch it. In the controls nothing is broken, and all their seeds have to be green. Exit 0 when everything is
 // as it should be. It needs the package as it is built now. When all were run, the outcome is written to
-// torture/results/mutants.json.
-import { mkdirSync, writeFileSync } from 'node:fs'
+// torture/results/mutants.json. When some were, `--out` puts them in the place of what the file tells of them.
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { brokenFiles, makeBuild } from './mutants/build.mjs'
-import { tryToCatch } from './mutants/campaign.mjs'
+import { endRuns, tryToCatch } from './mutants/campaign.mjs'
 import { controls, mutants } from './mutants/list.mjs'
 import { headLine, lineOf, resultOf } from './mutants/result.mjs'
 
@@ -42,6 +42,11 @@ const out =
 // None of them is run before all of them are known to apply.
 for (const mutant of known) brokenFiles(mutant)
 
+const startedAt = performance.now()
+/** @type {Map<string, Result>} */
+const results = new Map()
+const waiting = [...chosen]
+let isEnding = false
 /** @type {Set<() => void>} */
 const undo = new Set()
 process.on('exit', () => {
@@ -50,14 +55,12 @@ process.on('exit', () => {
 for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])) {
   process.on(signal, () => {
     console.error(`ended by ${signal}`)
-    process.exit(130)
+    isEnding = true
+    waiting.length = 0
+    void endRuns().then(() => process.exit(130))
   })
 }
 
-const startedAt = performance.now()
-/** @type {Map<string, Result>} */
-const results = new Map()
-const waiting = [...chosen]
 console.log(headLine)
 await Promise.all(Array.from({ length: jobs }, work))
 
@@ -87,10 +90,10 @@ async function hunt(mutant) {
   const tried = []
   for (const seed of values.seed ?? mutant.seeds) {
     const beganAt = performance.now()
-    const found = await tryToCatch(build.dir, mutant, seed)
+    const found = await tryPatiently(build.dir, mutant, seed)
     const result = resultOf(mutant, { seed, found, isControl, seconds: secondsSince(beganAt) })
     tried.push(result)
-    if (result.ok !== isControl) break
+    if (result.ok !== isControl || isEnding) break
   }
   const last = /** @type {Result} */ (tried.at(-1))
   if (!last.ok) console.error(`${mutant.name}: its histories are in ${build.dir}`)
@@ -100,12 +103,30 @@ async function hunt(mutant) {
   return { ...last, tried: tried.map(({ seed, kind }) => ({ seed, kind })) }
 }
 
+/** Once more where the machine was too busy to let a run come to its end. @param {string} dir @param {Mutant} mutant @param {string} seed */
+async function tryPatiently(dir, mutant, seed) {
+  const found = await tryToCatch(dir, mutant, seed)
+  return found.kind === 'busy' ? await tryToCatch(dir, mutant, seed) : found
+}
+
 /** @param {string} file */
 function write(file) {
   mkdirSync(dirname(file), { recursive: true })
-  const text = { at: new Date().toISOString(), seconds, right, of: chosen.length, mutants: ordered }
-  writeFileSync(file, `${JSON.stringify(text, null, 1)}\n`)
+  const told = all(wholeList || !existsSync(file) ? [] : JSON.parse(readFileSync(file, 'utf8')).mutants)
+  const about = {
+    at: new Date().toISOString(),
+    seconds: wholeList ? seconds : Math.round(told.reduce((sum, each) => sum + each.seconds, 0)),
+    right: told.filter(({ ok }) => ok).length,
+    of: told.length,
+  }
+  writeFileSync(file, `${JSON.stringify({ ...about, mutants: told }, null, 1)}\n`)
   console.log(`written to ${file}`)
+}
+
+/** What was found now, and before of those that were not run. @param {Result[]} earlier @returns {Result[]} */
+function all(earlier) {
+  const before = new Map(earlier.map((result) => [result.name, result]))
+  return known.flatMap(({ name }) => results.get(name) ?? before.get(name) ?? [])
 }
 
 /** @param {number} since */

@@ -20,13 +20,15 @@ import { loadFaults, planFaults } from './schedule.mjs'
 import { within } from './waiting.mjs'
 import { names, setStage } from './world.mjs'
 
-/** All but the load: nothing goes on for longer. */
+/** All but the load: nothing goes on for longer, where the machine is quick enough. */
 const restMs = 88_000
 const healWithinMs = 60_000
 const settleWithinMs = 60_000
 const writeWithinMs = 20_000
-/** An idle machine of two cores starts everything in so long. One that takes longer has to accept as much less. */
+const startWithinMs = 150_000
+/** An idle machine of two cores starts everything in so long. One that takes longer has to accept as much less, and has as much longer for the rest. */
 const quickStartMs = 5000
+const slowestCounted = 4
 
 const { values } = parseArgs({
   allowNegative: true,
@@ -67,8 +69,16 @@ process.on('exit', () => stage?.kill())
 for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])) {
   process.on(signal, () => void giveUp(`ended by ${signal}`, 130))
 }
+// Who read it is gone: to say so once more would be the next such error.
+for (const stream of [process.stdout, process.stderr]) {
+  stream.on('error', () => {
+    if (!isEnding) void giveUp('nobody reads what is said', 1)
+  })
+}
 process.on('uncaughtException', (error) => void giveUp(error.stack ?? String(error), 1))
-setTimeout(() => void giveUp(`it hangs while ${doing}`, 1), seconds * 1000 + restMs).unref()
+/** How much slower this machine is than an idle one. */
+let slowness = 1
+let hangs = setTimeout(hang, startWithinMs)
 
 try {
   process.exit(await campaign())
@@ -97,7 +107,9 @@ async function campaign() {
   }
   const startingAt = performance.now()
   await stage.start()
-  const slowness = Math.max(1, (performance.now() - startingAt) / quickStartMs)
+  slowness = Math.min(slowestCounted, Math.max(1, (performance.now() - startingAt) / quickStartMs))
+  clearTimeout(hangs)
+  hangs = setTimeout(hang, seconds * 1000 + restMs * slowness)
 
   doing = 'under load'
   history.write({ kind: 'phase', phase: 'load', probe, leastPerSecond: leastPerSecond / slowness })
@@ -113,12 +125,15 @@ async function campaign() {
   doing = 'settling'
   tell(doing)
   history.write({ kind: 'phase', phase: 'final' })
-  const leftMs = seconds * 1000 + restMs - writeWithinMs - (performance.now() - startedAt)
-  const rest = await settle(world, { probe, withinMs: Math.max(1000, Math.min(settleWithinMs, leftMs)) })
+  const leftMs = seconds * 1000 + (restMs - writeWithinMs) * slowness - (performance.now() - loadedAt)
+  const rest = await settle(world, {
+    probe,
+    withinMs: Math.max(1000, Math.min(settleWithinMs * slowness, leftMs)),
+  })
   history.write({ kind: 'settled', ...rest })
   tell(`${rest.settled ? 'settled' : 'not settled'}: ${JSON.stringify(rest)}`)
   doing = 'writing the final record'
-  await within(writeFinal(world, historyDir, { seed, probe, rest }), writeWithinMs, doing)
+  await within(writeFinal(world, historyDir, { seed, probe, rest }), writeWithinMs * slowness, doing)
   const ends = world.unexpectedEnds
   await endAll()
 
@@ -133,8 +148,8 @@ async function campaign() {
  */
 async function healed(made, healing) {
   try {
-    await within(made.ended(), healWithinMs, 'ending the faults')
-    await within(healing.heal(), healWithinMs, 'healing')
+    await within(made.ended(), healWithinMs * slowness, 'ending the faults')
+    await within(healing.heal(), healWithinMs * slowness, 'healing')
     return true
   } catch (error) {
     healing.world.history.write({ kind: 'late', what: String(error) })
@@ -195,6 +210,10 @@ async function endAll() {
   stage?.kill()
   for (const end of undo.splice(0).reverse())
     await within(Promise.resolve(end()), 10_000, 'putting back').catch((error) => tell(String(error)))
+}
+
+function hang() {
+  void giveUp(`it hangs while ${doing}`, 1)
 }
 
 /** Ends everything and says why. @param {string} why @param {number} code */

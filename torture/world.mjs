@@ -79,12 +79,12 @@ const settings = {
   ...Object.fromEntries(sweepNames.map((name) => [sweepSetting(name), seldom.includes(name) ? 5000 : 1000])),
 }
 
-const initWithinMs = 20_000
-const upWithinMs = 20_000
+const initWithinMs = 60_000
+const upWithinMs = 60_000
 const stopWithinMs = 6000
-const calmWithinMs = 10_000
+const calmWithinMs = 30_000
 const [portsFrom, portsTo] = [16_384, 32_768]
-const backlogAtMost = 800
+const backlogAtMost = 400
 const backlogEveryMs = 300
 
 /**

@@ -47,9 +47,10 @@ local function last_made(log)
   return '0-0'
 end
 
--- Whether an entry that somebody saw is gone: not older than the first of the log, and not there.
+-- Whether an entry that somebody saw is gone: not older than this record and the first entry of its log, and not there.
 local function is_missing(ctx, seen)
-  if (places(seen) or 0) == 0 then return false end
+  local ms = places(seen)
+  if not ms or ms < (tonumber(redis.call('HGET', hf.key.identity(ctx.tag), 'made_at')) or 1) then return false end
   local log = hf.key.log(ctx.tag)
   if #redis.call('XRANGE', log, seen, seen, 'COUNT', 1) > 0 then return false end
   local first = redis.call('XRANGE', log, '-', '+', 'COUNT', 1)[1]

@@ -86,7 +86,7 @@ it('accept, accept_batch, fan_out and take name the errors that their library pa
   expect(ofVerb('accept')).toContain('MESSAGE_NOT_FOUND')
   expect(ofVerb('accept_batch')).toEqual(['STORE_UNKNOWN', 'INVALID_ARGUMENT', 'RECORD_DAMAGED'])
   expect(ofVerb('fan_out')).toContain('NO_ROUTE')
-  expect(ofVerb('take')).toEqual(ofVerb('mirror'))
+  expect(ofVerb('take')).toEqual([...ofVerb('mirror'), 'NOT_ATTESTED'])
   expect(ofVerb('take')).toEqual(ofVerb('begin'))
 })
 

@@ -351,8 +351,18 @@ const readers = {
 } as const
 
 async function dumpOf(store: Store, tag: string): Promise<Dump> {
-  const names = await keysUnder(store, tag)
-  const types = (await store.pipeline(names.map((name) => ['TYPE', name]))) as (keyof typeof readers)[]
+  const found = await keysUnder(store, tag)
+  const typesOf = (await store.pipeline(found.map((name) => ['TYPE', name]))) as (
+    | keyof typeof readers
+    | 'none'
+  )[]
+  // A lock of a sweeper's queue may have lapsed since it was found.
+  const [names, types] = [[] as string[], [] as (keyof typeof readers)[]]
+  for (const [at, type] of typesOf.entries()) {
+    if (type === 'none') continue
+    names.push(found[at] ?? '')
+    types.push(type)
+  }
   const raw = await store.pipeline(names.map((name, at) => readers[types[at] ?? 'string'](name)))
   const entries = await Promise.all(
     names.map(async (name, at) => {

@@ -292,6 +292,16 @@ describe('a history in which something is wrong', () => {
       'unknown',
     ])
   })
+
+  it('history_lost, unless the record was made to lose it', () => {
+    const told = killed()
+    told.final.unknown = told.final.unknown.map(({ id }) => ({ id, reason: 'history_lost' }))
+    expect(verdictOf(told, { probe: true }).explained).toBe(0)
+    for (const lines of told.files.values()) {
+      for (const line of lines) if (line['kind'] === 'fault') line['name'] = 'aof-old-copy'
+    }
+    expect(verdictOf(told, { probe: true })).toMatchObject({ unknown: 1, explained: 1 })
+  })
 })
 
 it('knows the transitions of the contract', () => {

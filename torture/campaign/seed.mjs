@@ -34,7 +34,7 @@ import { judge } from './judgement.mjs'
  */
 
 /** A run that hangs ends itself before this. */
-const restMs = 180_000
+const restMs = 600_000
 const endsWithinMs = 30_000
 
 /** @param {Hand} hand @param {Setup} setup */

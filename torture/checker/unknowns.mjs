@@ -11,6 +11,9 @@ import { timesOf } from './times.mjs'
 /** @typedef {import('./words.mjs').Fault} Fault */
 /** @typedef {import('./words.mjs').Violation} Violation */
 
+/** Faults after which the record itself has lost history. */
+const losing = new Set(['aof-old-copy', 'aof-cut', 'aof-flip', 'aof-missing-manifest'])
+
 /** A fault is written down a moment before it is made. */
 const slackNs = 500e6
 
@@ -18,7 +21,10 @@ const slackNs = 500e6
 export function checkUnknowns(file) {
   const times = timesOf(file)
   const ids = file.record.unknown.map(({ id }) => id)
-  const violations = ids.flatMap((id) => {
+  const lostHistory = file.faults.some(({ name }) => losing.has(name))
+  const violations = file.record.unknown.flatMap(({ id, reason }) => {
+    // Named, instead of handed out once more.
+    if (lostHistory && reason === 'history_lost') return []
     const [delivery = ''] = id.split('/')
     const attempt = file.stories.get(delivery)?.attempts.find((each) => each.id === id)
     if (attempt === undefined) return [unexplained(delivery, `${id} is unknown, and was never begun`, [])]

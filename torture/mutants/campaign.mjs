@@ -1,6 +1,8 @@
 // @ts-check
 // One run of a build, and what it was caught by.
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
 import { grouped } from '../checker/evidence.mjs'
 import { faultOf, timeOf } from './moment.mjs'
@@ -10,9 +12,10 @@ import { faultOf, timeOf } from './moment.mjs'
 
 /**
  * `by`: the invariants that it missed, each with how many ids it was missed for. `noticed`: what the run itself saw.
- * `other`: something was noticed, but not what the mutant breaks. `broken`: the run itself did not work.
+ * `other`: something was noticed, but not what the mutant breaks. `busy`: all that was wrong is that things still moved
+ * when the run ended. `broken`: the run itself did not work.
  * @typedef {object} Catch
- * @property {'caught' | 'green' | 'other' | 'broken'} kind
+ * @property {'caught' | 'green' | 'other' | 'busy' | 'broken'} kind
  * @property {{ invariant: string, ids: number }[]} by
  * @property {string[]} noticed
  * @property {string} fault that led to the first violation
@@ -25,13 +28,15 @@ const defaultSeconds = 12
 /** Enough to meet every fault, little enough to be healed soon. */
 const defaultRate = 30
 /** A run that heals badly waits for long; this is when it hangs. */
-const restMs = 150_000
-const endWithinMs = 15_000
+const restMs = 300_000
+const endWithinMs = 40_000
+/** What a run misses that ends while things still move. */
+const ofTheEnd = ['I7', 'unknown']
 
 /** @param {string} dir of the build @param {Mutant} mutant @param {string} seed @returns {Promise<Catch>} */
 export async function tryToCatch(dir, mutant, seed) {
   const { faults, seconds = defaultSeconds, rate = defaultRate, probe = true } = mutant
-  const run = join(dir, `run-${seed}`)
+  const run = mkdtempSync(join(dir, `run-${seed}-`))
   const words = ['--seed', seed, '--seconds', String(seconds), '--rate', String(rate)]
   words.push('--faults', faults.join(','), '--dir', run, '--json')
   if (!probe) words.push('--no-probe')
@@ -49,8 +54,21 @@ export async function tryToCatch(dir, mutant, seed) {
   }
 }
 
+/** Those that run now, each with what tells that it has ended. @type {Map<import('node:child_process').ChildProcess, Promise<unknown>>} */
+const running = new Map()
+
+/** Ends every run, and waits until each has put back what it took. */
+export async function endRuns() {
+  const ended = [...running].map(([child, closed]) => {
+    child.kill('SIGTERM')
+    setTimeout(() => child.kill('SIGKILL'), endWithinMs).unref()
+    return closed
+  })
+  await Promise.all(ended)
+}
+
 /** @param {string} dir @param {string[]} words @param {number} seconds @returns {Promise<{ code: number | null, stdout: string, stderr: string }>} */
-function spawned(dir, words, seconds) {
+async function spawned(dir, words, seconds) {
   const child = spawn(process.execPath, ['torture/run.mjs', ...words], {
     cwd: dir,
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -62,21 +80,20 @@ function spawned(dir, words, seconds) {
   child.stderr.on('data', (piece) => {
     stderr += piece
   })
-  const end = () => void child.kill('SIGTERM')
-  process.once('exit', end)
   // Asked first: it ends what it has started.
   const timers = [
-    setTimeout(end, seconds * 1000 + restMs),
+    setTimeout(() => child.kill('SIGTERM'), seconds * 1000 + restMs),
     setTimeout(() => child.kill('SIGKILL'), seconds * 1000 + restMs + endWithinMs),
   ]
-  return new Promise((resolve, reject) => {
-    child.once('error', reject)
-    child.once('close', (code) => {
-      for (const timer of timers) clearTimeout(timer)
-      process.removeListener('exit', end)
-      resolve({ code, stdout, stderr })
-    })
-  })
+  const closed = once(child, 'close')
+  running.set(child, closed)
+  try {
+    const [code] = await closed
+    return { code, stdout, stderr }
+  } finally {
+    running.delete(child)
+    for (const timer of timers) clearTimeout(timer)
+  }
 }
 
 /** @param {string} stdout @returns {any} */
@@ -103,6 +120,10 @@ function told(verdict, mutant, history) {
   const { acknowledged, lost, twice, unknown } = verdict
   const made = Object.values(verdict.faults ?? {}).reduce((sum, count) => sum + count, 0)
   const rest = { by, noticed, counts: { acknowledged, lost, twice, unknown }, faults: made }
+  const isMoving = verdict.settled?.isMoving === true
+  if (isMoving && violations.every(({ invariant }) => ofTheEnd.includes(invariant))) {
+    return { ...rest, kind: 'busy', fault: '', first: `not settled: ${JSON.stringify(verdict.settled)}` }
+  }
   const wanted = violations.filter(({ invariant }) => mutant.by.includes(invariant))
   const [first] = wanted.toSorted((one, other) => timeOf(one) - timeOf(other))
   if (first === undefined) {

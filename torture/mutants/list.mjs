@@ -1,7 +1,7 @@
 // @ts-check
 // Broken builds. Each takes one safeguard away; a run under the right faults has to notice. Beside them the controls:
 // nothing is broken there, and runs under the same faults have to be green.
-import { shortHolds } from './load.mjs'
+import { manyCopies, shortHolds } from './load.mjs'
 import { nodeMutants } from './node.mjs'
 import { recordMutants } from './record.mjs'
 import { storeMutants } from './store.mjs'
@@ -43,12 +43,13 @@ export const controls = [
     probe: false,
   },
   {
-    name: 'nothing broken, many short holds',
-    broken: 'Nothing: an operator who holds and lifts many times a second.',
+    name: 'nothing broken, many short holds and late copies',
+    broken:
+      'Nothing: an operator who holds and lifts many times a second, and calls of nodes that arrive twice.',
     edits: [],
-    load: shortHolds,
+    load: [...shortHolds, ...manyCopies],
     by: [],
-    faults: ['net-duplicate'],
+    faults: ['net-duplicate', 'stop-node'],
     seeds: ['1'],
     seconds: 20,
     rate: 60,

@@ -14,3 +14,18 @@ export const shortHolds = [
     becomes: 'const thinkMs = { least: 5, most: 40 }\n',
   },
 ]
+
+/** Every node's calls arrive a second time, most of the time. @type {readonly import('./list.mjs').Edit[]} */
+export const manyCopies = [
+  {
+    file: 'torture/faults/net-duplicate.mjs',
+    text: "{ name: 'net-duplicate', leastMs: 200, longestMs: 3000 }",
+    becomes:
+      "{ name: 'net-duplicate', leastMs: 2000, longestMs: 3000, restMs: 100, targets: ({ nodes }) => nodes.map((name) => 'node ' + name) }",
+  },
+  {
+    file: 'torture/faults/net-duplicate.mjs',
+    text: 'const share = 0.1 + random.next() * 0.6\n',
+    becomes: 'const share = 0.5 + random.next() * 0.4\n',
+  },
+]

@@ -1,6 +1,6 @@
 // @ts-check
 // What the functions of the record look after.
-import { shortHolds } from './load.mjs'
+import { manyCopies, shortHolds } from './load.mjs'
 
 /** @type {readonly import('./list.mjs').Mutant[]} */
 export const recordMutants = [
@@ -15,7 +15,7 @@ export const recordMutants = [
       },
     ],
     by: ['I2', 'I5', 'I7', 'unknown'],
-    load: shortHolds,
+    load: [...shortHolds, ...manyCopies],
     faults: ['net-duplicate'],
     seeds: ['1', '2', '3'],
     seconds: 20,
@@ -100,6 +100,7 @@ export const recordMutants = [
       },
     ],
     by: ['I3'],
+    load: shortHolds,
     faults: ['stop-node'],
     seeds: ['1', '2', '3'],
   },
