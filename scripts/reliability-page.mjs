@@ -7,13 +7,23 @@ import { pageOf } from '../torture/page/page.mjs'
 import { groups } from '../torture/page/scenarios.mjs'
 
 const template = new URL('../torture/page/template.md', import.meta.url)
-const mutantsFile = new URL('../torture/results/mutants.json', import.meta.url)
+const results = new URL('../torture/results/', import.meta.url)
 export const pageFile = fileURLToPath(new URL('../docs/reliability.md', import.meta.url))
 
 /** The page as it should be. */
 export function reliabilityPage() {
-  const mutants = existsSync(mutantsFile) ? JSON.parse(readFileSync(mutantsFile, 'utf8')) : undefined
-  return pageOf(readFileSync(template, 'utf8'), { campaign: readResult(resultFile), mutants, groups })
+  return pageOf(readFileSync(template, 'utf8'), {
+    campaign: readResult(resultFile),
+    mutants: resultOf('mutants.json'),
+    mirrorPower: resultOf('mirror-power.json'),
+    groups,
+  })
+}
+
+/** @param {string} name @returns {any} */
+function resultOf(name) {
+  const file = new URL(name, results)
+  return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : undefined
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) writeFileSync(pageFile, reliabilityPage())

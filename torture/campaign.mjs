@@ -1,10 +1,11 @@
 // @ts-check
 // npm run torture:campaign -- [--seeds N] [--seconds N] [--at-once K] [--first SEED] [--rate N] [--fan-out N]
-//   [--faults A[,B]] [--out FILE] [--dir FOLDER] [--resume [--again]]
+//   [--faults A[,B]] [--out FILE] [--dir FOLDER] [--resume [--again]] [--report]
 // Runs many seeds, each under a few faults that its number decides, and adds up what they acknowledged, lost, executed
 // twice and left unknown. Each seed is kept as it finishes, so a campaign that was interrupted goes on with --resume. A
 // seed that was too slow to be judged is run once more, alone. `--again` runs the red ones anew, after a repair: the
-// result names both builds. Exit 0 only where every seed is green.
+// result names both builds. `--report` runs nothing: it writes the result of the seeds that are kept so far. Exit 0 only
+// where every seed is there and green.
 import { existsSync, mkdirSync, mkdtempSync, rmdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -44,6 +45,7 @@ const { values } = parseArgs({
     dir: { type: 'string' },
     resume: { type: 'boolean', default: false },
     again: { type: 'boolean', default: false },
+    report: { type: 'boolean', default: false },
   },
 })
 
@@ -61,10 +63,10 @@ const notCounted = [...known.values()].filter(({ loses }) => loses).map(({ name 
 if (values.dir !== undefined) mkdirSync(values.dir, { recursive: true })
 const folder =
   values.dir === undefined ? mkdtempSync(join(tmpdir(), 'holdfast-campaign-')) : resolve(values.dir)
-const build = copyBuild(join(folder, 'build'))
-const { plan, builds, records } = values.resume ? goOn() : begin()
+const build = values.report ? undefined : copyBuild(join(folder, 'build'))
+const { plan, builds, records } = values.report ? keptSoFar() : values.resume ? goOn() : begin()
 const facts = { at: new Date().toISOString(), ...versionFacts(), builds, machine: machineFacts(folder) }
-const setup = { build: build.dir, folder, seconds: plan.seconds, rate: plan.rate, fanOut: plan.fanOut }
+const setup = { build: build?.dir ?? '', folder, seconds: plan.seconds, rate: plan.rate, fanOut: plan.fanOut }
 const hands = dealHands(plan)
 const stopping = new AbortController()
 for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])) {
@@ -75,15 +77,17 @@ say(`${plan.seeds} seeds of ${plan.seconds} s, ${plan.atOnce} at once; ${records
 const left = hands.filter(
   ({ seed }) => !records.has(seed) || (values.again && records.get(seed)?.kind === 'red'),
 )
-await Promise.all(Array.from({ length: plan.atOnce }, work))
-// By itself each of them shows whether it was the company that made it slow.
-for (const hand of hands) await repeat(hand)
+if (!values.report) {
+  await Promise.all(Array.from({ length: plan.atOnce }, work))
+  // By itself each of them shows whether it was the company that made it slow.
+  for (const hand of hands) await repeat(hand)
+}
 
 const isComplete = hands.every(({ seed }) => records.has(seed))
 write()
 // What is red may be run again: see `--again`.
 if (isComplete && isGreen()) endSeeds(seedsFile)
-build.remove()
+build?.remove()
 const all = [...records.values()]
 for (const record of all) {
   if (record.kind !== 'green' || record.repeated !== undefined) say(seedLine(record))
@@ -164,17 +168,23 @@ function begin() {
     fanOut: wholeNumber('fan-out', values['fan-out']),
     names: wanted ?? counted,
   }
-  beginSeeds(seedsFile, { ...plan, build: build.digest })
-  return { plan, builds: [build.digest], records: new Map() }
+  const digest = build?.digest ?? ''
+  beginSeeds(seedsFile, { ...plan, build: digest })
+  return { plan, builds: [digest], records: new Map() }
 }
 
 /** @returns {{ plan: Plan, builds: string[], records: Map<string, SeedRecord> }} */
 function goOn() {
-  const kept = readSeeds(seedsFile) ?? refuse(`${seedsFile}: there is no campaign to go on with`)
-  if (kept.builds.includes(build.digest)) return kept
+  const kept = keptSoFar()
+  const { digest } = build ?? refuse('there is no build to go on with')
+  if (kept.builds.includes(digest)) return kept
   say('the package was built anew since: the result names both builds')
-  keepBuild(seedsFile, build.digest)
-  return { ...kept, builds: [...kept.builds, build.digest] }
+  keepBuild(seedsFile, digest)
+  return { ...kept, builds: [...kept.builds, digest] }
+}
+
+function keptSoFar() {
+  return readSeeds(seedsFile) ?? refuse(`${seedsFile}: there is no campaign to go on with`)
 }
 
 /** @param {string} name @param {string} value */
@@ -197,7 +207,7 @@ function removeEmpty(path) {
 /** @param {string} message @returns {never} */
 function refuse(message) {
   console.error(`torture: ${message}`)
-  build.remove()
+  build?.remove()
   process.exit(2)
 }
 

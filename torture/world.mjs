@@ -1,15 +1,14 @@
 // @ts-check
 // The processes of a run: one server, two hubs, four nodes on three hosts, two producers and an operator. Everything
 // is started again when it dies; nothing is ever ended that was not started here.
-import { randomInt } from 'node:crypto'
 import { mkdirSync } from 'node:fs'
-import { createServer as createListener } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openClient, sweepNames, sweepSetting } from './built.mjs'
 import { addPrincipal, functionsOf, initRecord, keysOf, openStore, readerOf } from './built-record.mjs'
 import { openHistory } from './history.mjs'
 import { keep } from './keeper.mjs'
+import { freePorts } from './ports.mjs'
 import { createServer } from './redis.mjs'
 import { untilDone, within } from './waiting.mjs'
 
@@ -83,7 +82,6 @@ const initWithinMs = 60_000
 const upWithinMs = 60_000
 const stopWithinMs = 6000
 const calmWithinMs = 30_000
-const [portsFrom, portsTo] = [16_384, 32_768]
 const backlogAtMost = 400
 const backlogEveryMs = 300
 
@@ -323,28 +321,4 @@ async function makeRecord(url) {
   }
   await store.close()
   return tokens
-}
-
-/**
- * Different ones, below those that systems give to connections by themselves: a server that is down for a while must
- * find its port free again, whoever connects to whom meanwhile.
- * @param {number} count @returns {Promise<number[]>}
- */
-async function freePorts(count) {
-  /** @type {Set<number>} */
-  const ports = new Set()
-  while (ports.size < count) {
-    const port = randomInt(portsFrom, portsTo)
-    if (await isFree(port)) ports.add(port)
-  }
-  return [...ports]
-}
-
-/** @param {number} port @returns {Promise<boolean>} */
-function isFree(port) {
-  return new Promise((resolve) => {
-    const server = createListener()
-    server.once('error', () => resolve(false))
-    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
-  })
 }

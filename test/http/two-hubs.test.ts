@@ -21,6 +21,7 @@ interface Accepted {
   readonly fanOut: string
   readonly deliveries: readonly { readonly id: string; readonly host: string; readonly state: string }[]
   readonly code?: string
+  readonly logId?: string
 }
 
 interface Hubs {
@@ -361,6 +362,7 @@ describe('a hub that shuts down', () => {
 const retryMs = 50
 /** Between two posts of one producer: the load is steady, not all that the machine can do. */
 const paceMs = 5
+const beatMs = 250
 
 interface Refusal {
   readonly of: 'post' | 'claim'
@@ -375,6 +377,7 @@ function startLoad({ record, one, two }: Hubs) {
   const over = new AbortController()
   let turn = 0
   let keys = 0
+  let lastLogId = '0-0'
 
   /** Repeats a call until its answer is a good one; undefined at the end of the load. */
   async function answered(of: Refusal['of'], ask: (hub: TestHubServer) => Promise<Answer<Accepted>>) {
@@ -406,10 +409,23 @@ function startLoad({ record, one, two }: Hubs) {
       const path = '/v1/hosts/a/claim'
       const answer = await answered('claim', (hub) => call(hub.url, { method: 'POST', path, body }))
       claimed.push(...(answer?.json.deliveries ?? []).map(({ id }) => id))
+      if (answer !== undefined && answer.json.deliveries.length > 0)
+        lastLogId = answer.json.logId ?? lastLogId
     }
   }
 
-  const running = Promise.all([produce(), produce(), produce(), consume()])
+  /** As every node does: a server that started anew is attested by it. */
+  async function beat(): Promise<void> {
+    while (!over.signal.aborted) {
+      turn += 1
+      const { url } = turn % 2 === 0 ? one : two
+      const body = { incarnation: 1, lastLogId }
+      await call(url, { method: 'PUT', path: '/v1/hosts/a/nodes/n1', body })
+      await sleep(beatMs)
+    }
+  }
+
+  const running = Promise.all([produce(), produce(), produce(), consume(), beat()])
   return {
     refusals,
     accepted,
@@ -493,7 +509,7 @@ describe.concurrent('Redis does not work for a while', () => {
         await refused(load, 'post', 'STORE_UNAVAILABLE')
       },
       mends: async (own) => own.cli('REPLICAOF', 'NO', 'ONE'),
-      codes: ['STORE_UNAVAILABLE', 'DEADLINE_EXCEEDED'],
+      codes: ['STORE_UNAVAILABLE', 'DEADLINE_EXCEEDED', 'NOT_ATTESTED'],
     }))
 
   it('a server that answers nobody', () =>
@@ -516,7 +532,7 @@ describe.concurrent('Redis does not work for a while', () => {
         })
       },
       mends: (own) => own.restart(),
-      codes: ['STORE_UNAVAILABLE', 'DEADLINE_EXCEEDED'],
+      codes: ['STORE_UNAVAILABLE', 'DEADLINE_EXCEEDED', 'NOT_ATTESTED'],
     }))
 })
 

@@ -137,6 +137,18 @@ describe('the page of a campaign', () => {
   const page = pageOf(template, {
     campaign,
     mutants: { at: '2026-01-02T03:04:05Z', right: 1, of: 1, mutants: [mutant] },
+    mirrorPower: {
+      at: '2026-01-02T03:04:05Z',
+      cuts: 200,
+      whileOpening: 50,
+      acknowledged: 70_000,
+      compared: 9000,
+      lost: 0,
+      returned: 0,
+      wrong: 0,
+      torn: 0,
+      corrupt: 0,
+    },
     groups,
   })
 
@@ -157,12 +169,14 @@ describe('the page of a campaign', () => {
   })
 
   it('has the mutants, and leaves no place open', () => {
+    expect(page).toContain('200 cuts (50 while the mirror was being opened), 70,000 writes acknowledged')
     expect(page).toMatch(/\| A safeguard is gone\. +\| caught/)
     expect(page.match(/<!-- [a-z]+ -->/g)).toBeNull()
   })
 
   it('says so where nothing was run', () => {
-    const empty = pageOf(template, { campaign: undefined, mutants: undefined, groups })
+    const none = { campaign: undefined, mutants: undefined, mirrorPower: undefined }
+    const empty = pageOf(template, { ...none, groups })
     expect(empty).toContain('Not run yet.')
   })
 })

@@ -30,8 +30,8 @@ const defaultRate = 30
 /** A run that heals badly waits for long; this is when it hangs. */
 const restMs = 300_000
 const endWithinMs = 40_000
-/** What a run misses that ends while things still move. */
-const ofTheEnd = ['I7', 'unknown']
+/** What a run misses that ends while things still move. Without anybody to ask, what is unknown stays so. */
+const ofTheEnd = (/** @type {boolean} */ probe) => (probe ? ['I7', 'unknown'] : ['I7'])
 
 /** @param {string} dir of the build @param {Mutant} mutant @param {string} seed @returns {Promise<Catch>} */
 export async function tryToCatch(dir, mutant, seed) {
@@ -121,7 +121,7 @@ function told(verdict, mutant, history) {
   const made = Object.values(verdict.faults ?? {}).reduce((sum, count) => sum + count, 0)
   const rest = { by, noticed, counts: { acknowledged, lost, twice, unknown }, faults: made }
   const isMoving = verdict.settled?.isMoving === true
-  if (isMoving && violations.every(({ invariant }) => ofTheEnd.includes(invariant))) {
+  if (isMoving && violations.every(({ invariant }) => ofTheEnd(mutant.probe !== false).includes(invariant))) {
     return { ...rest, kind: 'busy', fault: '', first: `not settled: ${JSON.stringify(verdict.settled)}` }
   }
   const wanted = violations.filter(({ invariant }) => mutant.by.includes(invariant))

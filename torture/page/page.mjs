@@ -7,18 +7,20 @@ import { figuresOf } from './figures.mjs'
 /** @typedef {import('../campaign/file.mjs').Result} Campaign */
 /** @typedef {import('../mutants/result.mjs').Result} MutantResult */
 /** @typedef {{ at: string, right: number, of: number, mutants: MutantResult[] }} Mutants */
-/** What the page is made of; `undefined` where it was not made yet. @typedef {{ campaign: Campaign | undefined, mutants: Mutants | undefined, groups: readonly import('./scenarios.mjs').Group[] }} Sources */
+/** What torture/mirror-power.mjs tells. @typedef {{ at: string, cuts: number, whileOpening: number, acknowledged: number, compared: number, lost: number, returned: number, wrong: number, torn: number, corrupt: number }} MirrorPower */
+/** What the page is made of; `undefined` where it was not made yet. @typedef {{ campaign: Campaign | undefined, mutants: Mutants | undefined, mirrorPower: MirrorPower | undefined, groups: readonly import('./scenarios.mjs').Group[] }} Sources */
 
 const notYet = 'Not run yet.'
 
 /** @param {string} template @param {Sources} sources */
-export function pageOf(template, { campaign, mutants, groups }) {
+export function pageOf(template, { campaign, mutants, mirrorPower, groups }) {
   const parts = {
     figures: campaign === undefined ? notYet : figuresOf(campaign),
     faults: campaign === undefined ? notYet : faultTable(campaign),
     reds: campaign === undefined ? notYet : redsOf(campaign),
     replay: campaign === undefined ? '' : exampleOf(campaign),
     mutants: mutants === undefined ? '' : mutantTable(mutants),
+    mirrors: mirrorPower === undefined ? '' : mirrorsOf(mirrorPower),
     scenarios: groups.map(sectionOf).join('\n\n'),
   }
   let page = template
@@ -81,6 +83,15 @@ function mutantTable({ at, right, of, mutants }) {
   ])
   const head = `The last round, of ${at.slice(0, 10)}: ${right} of ${of} as they should be. \`by\`: what was missed; \`fault\`: the last one before it was.`
   return `${head}\n\n${tableOf(['what was taken out', 'result', 'by', 'fault', 'seed'], rows)}`
+}
+
+/** @param {MirrorPower} figures */
+function mirrorsOf({ at, cuts, whileOpening, acknowledged, compared, lost, returned, wrong, torn, corrupt }) {
+  const [cutsMade, acks, rows] = [cuts, acknowledged, compared].map(numberOf)
+  return (
+    `The last round, of ${at.slice(0, 10)}: ${cutsMade} cuts (${whileOpening} while the mirror was being opened), ${acks} writes acknowledged, ` +
+    `${rows} rows compared; ${lost} lost, ${returned} back that were dropped, ${wrong} wrong, ${torn} torn, ${corrupt} damaged files.`
+  )
 }
 
 /** @param {import('./scenarios.mjs').Group} group */
