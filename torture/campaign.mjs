@@ -65,7 +65,8 @@ const folder =
   values.dir === undefined ? mkdtempSync(join(tmpdir(), 'holdfast-campaign-')) : resolve(values.dir)
 const build = values.report ? undefined : copyBuild(join(folder, 'build'))
 const { plan, builds, records } = values.report ? keptSoFar() : values.resume ? goOn() : begin()
-const facts = { at: new Date().toISOString(), ...versionFacts(), builds, machine: machineFacts(folder) }
+const { version } = versionFacts()
+const facts = { at: new Date().toISOString(), version, builds, machine: machineFacts(folder) }
 const setup = { build: build?.dir ?? '', folder, seconds: plan.seconds, rate: plan.rate, fanOut: plan.fanOut }
 const hands = dealHands(plan)
 const stopping = new AbortController()
@@ -168,19 +169,24 @@ function begin() {
     fanOut: wholeNumber('fan-out', values['fan-out']),
     names: wanted ?? counted,
   }
-  const digest = build?.digest ?? ''
-  beginSeeds(seedsFile, { ...plan, build: digest })
-  return { plan, builds: [digest], records: new Map() }
+  const name = nameOfBuild()
+  beginSeeds(seedsFile, { ...plan, build: name })
+  return { plan, builds: [name], records: new Map() }
 }
 
 /** @returns {{ plan: Plan, builds: string[], records: Map<string, SeedRecord> }} */
 function goOn() {
   const kept = keptSoFar()
-  const { digest } = build ?? refuse('there is no build to go on with')
-  if (kept.builds.includes(digest)) return kept
+  const name = nameOfBuild()
+  if (kept.builds.includes(name)) return kept
   say('the package was built anew since: the result names both builds')
-  keepBuild(seedsFile, digest)
-  return { ...kept, builds: [...kept.builds, digest] }
+  keepBuild(seedsFile, name)
+  return { ...kept, builds: [...kept.builds, name] }
+}
+
+/** Its digest, and the commit that was there when it was copied. */
+function nameOfBuild() {
+  return `${build?.digest} of ${versionFacts().commit}`
 }
 
 function keptSoFar() {

@@ -30,7 +30,8 @@ export interface Store {
   call(args: readonly Argument[], options?: CallOptions): Promise<unknown>
   /**
    * Calls a function of the library with `tag` (such as `{hf}`) as its one key. When the server does not
-   * have the function, the library is loaded once and the call made again (nothing had run); LIBRARY_NEWER
+   * have the function, the library is loaded once and the call made again (nothing had run); STORE_UNAVAILABLE when it is
+   * gone again by then, LIBRARY_NEWER
    * when the server keeps a newer library that lacks it.
    */
   fcall(
@@ -95,7 +96,9 @@ export async function openStore(options: StoreOptions): Promise<Store> {
       const answer = link.send(command, sending).catch(async (error: unknown) => {
         if (!isFunctionMissing(error)) throw error
         requireFunction(functionName, await load())
-        return link.send(command, { ...sending, onSent: undefined })
+        return link.send(command, { ...sending, onSent: undefined }).catch((again: unknown) => {
+          throw isFunctionMissing(again) ? lostAgain(functionName, again) : again
+        })
       })
       return options.onCall === undefined ? answer : observed(functionName, answer, options.onCall)
     },
@@ -137,6 +140,12 @@ function defined(options: CallOptions | undefined): CallOptions & { deadlineMs?:
 
 function isFunctionMissing(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith('ERR Function not found')
+}
+
+/** Nothing ran: the same call may be made again. */
+function lostAgain(name: string, cause: unknown): HoldfastError {
+  const detail = `the library was loaded, and ${name} is gone again: ${String(cause)}`
+  return new HoldfastError('STORE_UNAVAILABLE', detail, { cause })
 }
 
 function requireFunction(name: string, library: LoadedLibrary): void {

@@ -204,7 +204,6 @@ describe('the files of a campaign', () => {
       at: '2026-01-02T03:04:05.678Z',
       complete: false,
       version: '1',
-      commit: 'c',
       builds: ['b1'],
       machine: { cores: 2 },
       totals: totalsOf([record]),

@@ -29,7 +29,6 @@ const campaign: Result = {
   at: '2026-01-02T03:04:05.678Z',
   complete: false,
   version: '0.1.0',
-  commit: 'abc',
   builds: ['def'],
   machine: { node: 'v20', server: 'redis-server 7', kernel: '6', cores: 2, cpu: 'a cpu', memoryGiB: 4 },
   totals: {

@@ -7,10 +7,10 @@ import { fileURLToPath } from 'node:url'
 /** @typedef {import('./seed.mjs').SeedRecord} SeedRecord */
 /** What a campaign was started with: enough to go on with it. @typedef {{ first: number, seeds: number, seconds: number, atOnce: number, rate: number, fanOut: number, names: string[] }} Plan */
 /**
- * `builds`: digests of the package as it was built, one where the campaign was made in one go. `notCounted`: faults that
+ * `builds`: digest and commit of the package as it was built, one where the campaign was made in one go. `notCounted`: faults that
  * take away what was acknowledged; `leftOut`: those that this machine cannot make, each with the reason.
  * @typedef {Plan & {
- *   at: string, complete: boolean, version: string, commit: string, builds: string[], machine: Record<string, any>,
+ *   at: string, complete: boolean, version: string, builds: string[], machine: Record<string, any>,
  *   totals: import('./figures.mjs').Totals, faults: Record<string, import('./figures.mjs').FaultFigures>,
  *   notCounted: string[], leftOut: Record<string, string>, records: SeedRecord[] }} Result
  */

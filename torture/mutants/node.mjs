@@ -11,7 +11,7 @@ export const nodeMutants = [
         file: 'dist/node/handoff.js',
         text: "        const stored = mirror.storeCopies(good.map(copyOf)).then(() => onPoint?.('copy.stored'));\n",
         becomes:
-          "        const stored = undefined;\n        setTimeout(() => mirror.storeCopies(good.map(copyOf)).then(() => onPoint?.('copy.stored'), () => undefined), 2000);\n",
+          "        const stored = Promise.resolve();\n        setTimeout(() => mirror.storeCopies(good.map(copyOf)).then(() => onPoint?.('copy.stored'), () => undefined), 2000);\n",
       },
     ],
     by: ['unknown'],

@@ -17,7 +17,6 @@ function whatItWas({
   at,
   complete,
   version,
-  commit,
   builds,
   machine,
   seeds,
@@ -26,17 +25,25 @@ function whatItWas({
   rate,
   fanOut,
   totals,
+  records,
 }) {
   const { cores, cpu, kernel, memoryGiB, node, server, fileSystem } = machine
   const done = complete
     ? `${seeds} seeds`
     : `${totals.seeds} of ${seeds} seeds (it was ended before the rest)`
-  const build = builds.length === 1 ? `the build ${builds[0]}` : `the builds ${builds.join(', ')}`
+  const build = builds.length === 1 ? `build ${builds[0]}` : `builds ${builds.join(', ')}`
   return (
-    `${done} of ${seconds} seconds under load, ${atOnce} at once, on ${at.slice(0, 10)}: Holdfast ${version} (commit ${commit}, ${build}), ` +
+    `${done} of ${seconds} seconds under load, ${atOnce} at once, on ${at.slice(0, 10)}: Holdfast ${version} (${build}), ` +
     `Node ${node}, ${server}, Linux ${kernel}, ${cores} cores (${cpu}), ${memoryGiB} GiB, ${fileSystem}. Each producer tried ${rate} messages a second, ` +
-    `each to up to ${fanOut} recipients. Every seed has four faults of the list below; half of the seeds cut the server's power besides, and in a quarter of them the nodes have no probe.`
+    `each to up to ${fanOut} recipients. Every seed has four faults of the list below; half of the seeds cut the server's power besides, and in a quarter of them the nodes have no probe. ${loadsOf(records)}`
   )
+}
+
+/** The load of the machine as seeds began: what is much above its cores was other work. @param {Campaign['records']} records */
+function loadsOf(records) {
+  const loads = records.map(({ load }) => load)
+  if (loads.length === 0) return ''
+  return `The load of the machine was ${Math.min(...loads)} to ${Math.max(...loads)} when seeds began.`
 }
 
 /** @param {Campaign} campaign */

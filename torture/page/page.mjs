@@ -51,7 +51,11 @@ function redsOf({ records, ...plan }) {
     record.seed,
     record.kind,
     record.repeated === undefined ? (record.why ?? '') : `${record.repeated} (at first)`,
-    record.repeated === undefined ? '' : (record.why ?? 'green'),
+    record.repeated === undefined
+      ? record.kind === 'inconclusive'
+        ? 'not yet'
+        : ''
+      : (record.why ?? 'green'),
     `\`${commandOf(record, plan)}\``,
   ])
   const words =
