@@ -48,6 +48,7 @@ local function last_made(log)
 end
 
 -- Whether an entry that somebody saw is gone: not older than this record and the first entry of its log, and not there.
+-- A log that is missing as a whole on a server that was attested was deleted by hand: that shows nothing.
 local function is_missing(ctx, seen)
   local ms = places(seen)
   if not ms or ms < (tonumber(redis.call('HGET', hf.key.identity(ctx.tag), 'made_at')) or 1) then return false end
@@ -55,7 +56,9 @@ local function is_missing(ctx, seen)
   if #redis.call('XRANGE', log, seen, seen, 'COUNT', 1) > 0 then return false end
   local first = redis.call('XRANGE', log, '-', '+', 'COUNT', 1)[1]
   if first then return not is_before(seen, first[1]) end
-  return is_before(last_made(log), seen)
+  local last = last_made(log)
+  if last == '0-0' and ctx.attested == hf.replication_id() then return false end
+  return is_before(last, seen)
 end
 
 -- The record is behind what somebody saw of it. Losses of before the last one that was dealt with are known.

@@ -332,6 +332,17 @@ describe('the log', () => {
     expect(await attest()).toMatchObject({ attested: true, generation: 0 })
   })
 
+  it('deleted by hand on a server that was attested, nothing is taken for lost', async () => {
+    const who = await record.join('a', 'n1')
+    await record.acceptMany(1)
+    const seen = await logEnd()
+    await record.send('DEL', record.keys.log)
+    expect(await attest(seen)).toMatchObject({ attested: true, more: false, generation: 0 })
+    expect((await record.claim(who)).deliveries).toHaveLength(1)
+    await record.functions.join(who, 'i1', [], seen)
+    expect(await attest(seen)).toMatchObject({ attested: true, generation: 0 })
+  })
+
   it('a record that was made after a loss takes no node of before for a new loss', async () => {
     const who = await record.join('a', 'n1')
     await record.acceptMany(1)
