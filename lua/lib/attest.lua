@@ -89,15 +89,15 @@ function hf.present(ctx, host, node, seen, joins)
   if ctx.attested ~= id then begin_comparing(ctx, id) end
   if not joins and redis.call('HGET', key, 'presented') == id then return end
   redis.call('HSET', key, 'presented', id, 'presented_log_id', seen)
-  if not is_missing(ctx, seen) then
+  -- What its host was set aside for is dealt with, however often it is presented.
+  local set_aside_at = tonumber(redis.call('HGET', hf.key.host(ctx.tag, host), 'set_aside_at')) or 0
+  if not is_missing(ctx, seen) or places(seen) < set_aside_at then
     redis.call('HDEL', key, 'lost_entry')
     return
   end
   redis.call('HSET', key, 'lost_entry', seen)
   declare_lost(ctx, seen, host .. '/' .. node)
-  if redis.call('HGET', hf.key.host(ctx.tag, host), 'set_aside_for') ~= id then
-    redis.call('HSETNX', hf.key.doubted(ctx.tag), host, 'start')
-  end
+  redis.call('HSETNX', hf.key.doubted(ctx.tag), host, 'start')
 end
 
 -- Nodes that lived when the comparison began and have not spoken since.
@@ -183,7 +183,7 @@ local function set_one_aside(ctx, id, entry, host)
 end
 
 -- A slice of what is unfinished on one host in doubt becomes unknown. True while there is more.
-local function set_aside(ctx, id)
+local function set_aside(ctx)
   local doubted = redis.call('HRANDFIELD', hf.key.doubted(ctx.tag))
   if not doubted then return false end
   local cursor = redis.call('HGET', hf.key.doubted(ctx.tag), doubted)
@@ -193,7 +193,7 @@ local function set_aside(ctx, id)
     return true
   end
   redis.call('HDEL', hf.key.doubted(ctx.tag), doubted)
-  redis.call('HSET', hf.key.host(ctx.tag, doubted), 'set_aside_for', id, 'set_aside_at', ctx.now)
+  redis.call('HSET', hf.key.host(ctx.tag, doubted), 'set_aside_at', ctx.now)
   hf.ring(ctx, doubted, 'attested')
   return redis.call('EXISTS', hf.key.doubted(ctx.tag)) == 1
 end
@@ -210,7 +210,7 @@ function hf.attest(ctx, presenter, seen, appendfsync)
   local id, was_replica = replication()
   if is_missing(ctx, seen) then declare_lost(ctx, seen, presenter) end
   if ctx.attested == id then
-    local more = set_aside(ctx, id)
+    local more = set_aside(ctx)
     hf.finish(ctx, 'set_aside', presenter)
     return attest_reply(ctx, more)
   end

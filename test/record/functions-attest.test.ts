@@ -192,6 +192,23 @@ describe('a record that is behind what its nodes saw', () => {
     expect(reported).toMatchObject({ ok: true, outcome: 'result' })
   })
 
+  it('is dealt with once: the same node after the next restart brings its host into no new doubt', async () => {
+    const who = await record.join('a', 'n1')
+    await record.acceptMany(1)
+    const putBack = keepCopy()
+    await record.acceptMany(1)
+    const seen = await logEnd()
+    await putBack()
+    await beat(who, seen)
+    const { generation } = await attestWhole()
+    const later = await record.acceptMany(1)
+    await restart()
+    await record.functions.join(who, 'i1', [], seen)
+    expect(await attestWhole()).toMatchObject({ attested: true, generation })
+    expect(await record.states(later)).toEqual(['queued'])
+    expect((await record.claim(who)).deliveries.map(({ id }) => id)).toEqual(later)
+  })
+
   it('is found out by a node that speaks only later, and then its host alone waits', async () => {
     const [late, fine] = [await record.join('late', 'n1'), await record.join('fine', 'n1')]
     await record.acceptMany(1, { to: [{ host: 'late' }] })
