@@ -3,9 +3,10 @@
 -- nodes have not all shown otherwise becomes unknown (`history_lost`). Anyone who may call it may drive it on.
 -- KEYS   1 tag
 -- ARGV   presenter last_log_id(what the presenter saw last; 0-0 for nothing) appendfsync(always | everysec | no | unseen:
---        as CONFIG says)
+--        as CONFIG says) presented_to('' or absent; the replication id of the last answer: what was presented to it is not
+--        judged again)
 -- REPLY  attested 0|1, more 0|1 (call again: a slice was done), generation, waited_for (nodes that have yet to speak,
---        blank-separated, the first ten), log_id
+--        blank-separated, the first ten), log_id, replication_id
 -- ERRORS STORE_UNKNOWN INVALID_ARGUMENT
 -- STATES queued, claimed, mirrored, delivered and idle -> unknown (history_lost); open attempts -> unknown list
 do
@@ -17,6 +18,6 @@ do
     if not POLICIES[appendfsync] then
       hf.refuse('INVALID_ARGUMENT', 'appendfsync is always, everysec, no or unseen, not "' .. tostring(appendfsync) .. '"')
     end
-    return hf.attest(ctx, presenter, seen, appendfsync)
+    return hf.attest(ctx, presenter, seen, appendfsync, argv[4])
   end)
 end

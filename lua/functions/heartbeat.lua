@@ -16,7 +16,7 @@ do
     local commits, mirror_ms = hf.integer(argv[8] or 0, 'mirror_commits'), hf.integer(argv[9] or 0, 'mirror_ms')
     local mirror_longest_ms = hf.integer(argv[10] or 0, 'mirror_longest_ms')
     local node = hf.open_node(ctx, host, id, incarnation)
-    hf.present(ctx, host, id, seen_log_id, false)
+    hf.present(ctx, host, id, seen_log_id)
     hf.beat(ctx, node, 'progress_at', ctx.now - progress_age_ms, 'blocking_ms', blocking_ms,
       'blocking_longest_ms', longest_ms, 'mirror_commits', commits, 'mirror_ms', mirror_ms,
       'mirror_longest_ms', mirror_longest_ms, 'last_log_id', seen_log_id)

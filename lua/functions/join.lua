@@ -42,13 +42,12 @@ do
     local known = hf.read_node(ctx, host, id)
     local node = { host = host, id = id, name = host .. '/' .. id, incarnation = incarnation }
     check_predecessor(known, node.name, incarnation, instance)
+    hf.present(ctx, host, id, seen_log_id)
     if known and incarnation == known.incarnation then
-      hf.present(ctx, host, id, seen_log_id, true)
       hf.beat(ctx, node, 'last_log_id', seen_log_id)
       return join_reply(ctx)
     end
 
-    hf.present(ctx, host, id, seen_log_id, true)
     local host_key = hf.key.host(ctx.tag, host)
     hf.register_host(ctx, host, redis.call('HEXISTS', host_key, 'first_seen_at') == 1)
     redis.call('HSET', host_key, 'node:' .. id, ctx.now, 'joined_at', ctx.now, 'peers_look_at', 0)

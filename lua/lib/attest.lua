@@ -48,7 +48,6 @@ local function last_made(log)
 end
 
 -- Whether an entry that somebody saw is gone: not older than this record and the first entry of its log, and not there.
--- A log that is missing as a whole on a server that was attested was deleted by hand: that shows nothing.
 local function is_missing(ctx, seen)
   local ms = places(seen)
   if not ms or ms < (tonumber(redis.call('HGET', hf.key.identity(ctx.tag), 'made_at')) or 1) then return false end
@@ -56,9 +55,7 @@ local function is_missing(ctx, seen)
   if #redis.call('XRANGE', log, seen, seen, 'COUNT', 1) > 0 then return false end
   local first = redis.call('XRANGE', log, '-', '+', 'COUNT', 1)[1]
   if first then return not is_before(seen, first[1]) end
-  local last = last_made(log)
-  if last == '0-0' and ctx.attested == hf.replication_id() then return false end
-  return is_before(last, seen)
+  return is_before(last_made(log), seen)
 end
 
 -- The record is behind what somebody saw of it. Losses of before the last one that was dealt with are known.
@@ -82,12 +79,12 @@ local function begin_comparing(ctx, id)
   return ctx.now, from
 end
 
--- A node tells what it saw last: with every join, and with its first heartbeat under a new replication id.
-function hf.present(ctx, host, node, seen, joins)
+-- A node tells what it saw last, once to every server: with its first join or heartbeat under a new replication id.
+function hf.present(ctx, host, node, seen)
   local id = replication()
   local key = hf.key.node(ctx.tag, host, node)
   if ctx.attested ~= id then begin_comparing(ctx, id) end
-  if not joins and redis.call('HGET', key, 'presented') == id then return end
+  if redis.call('HGET', key, 'presented') == id then return end
   redis.call('HSET', key, 'presented', id, 'presented_log_id', seen)
   -- What its host was set aside for is dealt with, however often it is presented.
   local set_aside_at = tonumber(redis.call('HGET', hf.key.host(ctx.tag, host), 'set_aside_at')) or 0
@@ -201,14 +198,15 @@ end
 local function attest_reply(ctx, more, waited_for)
   return {
     'attested', ctx.attested == hf.replication_id() and 1 or 0, 'more', more and 1 or 0, 'generation', ctx.generation,
-    'waited_for', table.concat(waited_for or {}, ' '), 'log_id', hf.last_log_id(ctx),
+    'waited_for', table.concat(waited_for or {}, ' '), 'log_id', hf.last_log_id(ctx), 'replication_id', hf.replication_id(),
   }
 end
 
 -- One bounded step towards an attested record, by anyone who sees how the server writes: `more` asks for the next.
-function hf.attest(ctx, presenter, seen, appendfsync)
+-- What a presenter has presented to this server before is not judged again: only a hand can have taken it since.
+function hf.attest(ctx, presenter, seen, appendfsync, presented_to)
   local id, was_replica = replication()
-  if is_missing(ctx, seen) then declare_lost(ctx, seen, presenter) end
+  if presented_to ~= id and is_missing(ctx, seen) then declare_lost(ctx, seen, presenter) end
   if ctx.attested == id then
     local more = set_aside(ctx)
     hf.finish(ctx, 'set_aside', presenter)

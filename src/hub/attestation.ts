@@ -23,10 +23,13 @@ export function keepAttesting(store: Store, functions: Functions): Attesting {
   const closing = new AbortController()
   let lastSeen = '0-0'
   let trouble: string | undefined
+  let presentedTo: string | undefined
 
   async function look(): Promise<void> {
     try {
-      const { attested, waitedFor } = await attestRecord(store, functions, presenter, lastSeen)
+      const reply = await attestRecord(store, functions, presenter, lastSeen, presentedTo)
+      const { attested, waitedFor } = reply
+      presentedTo = reply.replicationId
       trouble = attested ? undefined : `the record is not attested yet; waited for: ${waitedFor.join(', ')}`
     } catch (error) {
       trouble = `whether the record is attested could not be looked at: ${String(error)}`

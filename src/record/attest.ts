@@ -6,7 +6,7 @@ import type { Appendfsync, Attestation } from './sweep-functions.js'
 
 /**
  * Takes part in proving that the server is not behind what was seen of its record, as far as that goes now: presents the
- * last log entry that the caller saw, tells how the server writes, and sets aside what has to be.
+ * last log entry that the caller saw (once to each server: `presentedTo` is the replication id of its last answer), tells how the server writes, and sets aside what has to be.
  * @throws STORE_UNAVAILABLE, DEADLINE_EXCEEDED, STORE_UNKNOWN
  */
 export async function attestRecord(
@@ -14,10 +14,11 @@ export async function attestRecord(
   functions: Pick<Functions, 'attest'>,
   presenter: string,
   lastLogId: string,
+  presentedTo?: string,
 ): Promise<Attestation> {
   const appendfsync = await readAppendfsync(store)
   for (;;) {
-    const reply = await functions.attest(presenter, lastLogId, appendfsync)
+    const reply = await functions.attest(presenter, lastLogId, appendfsync, presentedTo)
     if (!reply.more) return reply
   }
 }

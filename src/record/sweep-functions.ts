@@ -71,6 +71,8 @@ export interface Attestation {
   /** Nodes that lived and have yet to speak. */
   readonly waitedFor: readonly string[]
   readonly logId: string
+  /** Of the server that answered. */
+  readonly replicationId: string
 }
 
 /** What `CONFIG GET appendfsync` says; `no` without an AOF, `unseen` where it is forbidden. */
@@ -78,7 +80,12 @@ export type Appendfsync = 'always' | 'everysec' | 'no' | 'unseen'
 
 export interface SweepFunctions {
   /** One step of proving that this server is not behind what was seen of its record. */
-  attest(presenter: string, lastLogId: string, appendfsync: Appendfsync): Promise<Attestation>
+  attest(
+    presenter: string,
+    lastLogId: string,
+    appendfsync: Appendfsync,
+    presentedTo?: string,
+  ): Promise<Attestation>
   sweepHost(name: HostSweep, host: string, cursor: string): Promise<Slice>
   /** Of these hosts, at most 1,000, those that hold anything a sweep would look at. */
   busyHosts(hosts: readonly string[]): Promise<string[]>
@@ -108,14 +115,15 @@ type CallFunction = (verb: string, args: readonly Argument[]) => Promise<Fields>
 /** Typed callers of the functions that sweeps and audits use. */
 export function sweepFunctionsOf(call: CallFunction): SweepFunctions {
   return {
-    attest: async (presenter, lastLogId, appendfsync) => {
-      const reply = await call('attest', [presenter, lastLogId, appendfsync])
+    attest: async (presenter, lastLogId, appendfsync, presentedTo = '') => {
+      const reply = await call('attest', [presenter, lastLogId, appendfsync, presentedTo])
       return {
         attested: number(reply, 'attested') === 1,
         more: number(reply, 'more') === 1,
         generation: number(reply, 'generation'),
         waitedFor: text(reply, 'waited_for').split(' ').filter(Boolean),
         logId: text(reply, 'log_id'),
+        replicationId: text(reply, 'replication_id'),
       }
     },
     sweepHost: async (name, host, cursor) => sliceOf(await call(`sweep_${name}`, [host, cursor])),
