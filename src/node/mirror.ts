@@ -44,8 +44,8 @@ export interface Mirror extends CopyBook, GrantBook, ReportBook {
   /** What a restart works from: every unanswered report and every unsettled grant, oldest first. */
   recovery(): { reports: StoredReport[]; grants: StoredGrant[] }
   /**
-   * The last entry of the hub's log that this node saw with an answer that gave it work or took its reports. It goes along with the next commit: what is executed or reported
-   * on the strength of an answer is never on the disk without it.
+   * The last entry of the hub's log that this node saw with an answer that gave it work or took its reports. It goes along
+   * with the next commit: what is executed or reported on the strength of an answer is never on the disk without it.
    */
   noteLogId(id: string): void
   /** `0-0` until it was set. */
