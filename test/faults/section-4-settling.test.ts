@@ -224,11 +224,12 @@ describe('rule 9: what comes too late is evidence', () => {
       outcome: { kind: 'result', result: '1' },
     } as const
     expect(await record.functions.report(node, [report])).toMatchObject([{ ok: true }])
-    await restart(server, record, crash)
+    const again = await restart(server, record, crash)
     await workFlows(record)
     const [attempt] = await attemptsOf(record, crash)
     expect(attempt).toMatchObject({ status: 'done', result: '1' })
     expect(attempt).not.toHaveProperty('lateReports')
+    await again.node.stop()
     const other = { ...report, outcome: { kind: 'result', result: '2' } } as const
     await record.itemRefused('IDEMPOTENCY_MISMATCH', () => record.functions.report(node, [other]))
   })
