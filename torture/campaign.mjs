@@ -38,7 +38,7 @@ const { values } = parseArgs({
     seconds: { type: 'string', default: '30' },
     'at-once': { type: 'string', default: '2' },
     first: { type: 'string', default: '1' },
-    rate: { type: 'string', default: '100' },
+    rate: { type: 'string', default: '300' },
     'fan-out': { type: 'string', default: '6' },
     faults: { type: 'string', multiple: true },
     out: { type: 'string' },

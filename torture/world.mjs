@@ -57,8 +57,8 @@ const nodeOverHttp = 'c1'
 /** @type {Cast} */
 const usualCast = {
   hosts: ['a', 'b', 'c'],
-  sessions: ['s1', 's2', 's3'],
-  conversations: ['c1', 'c2', 'c3', 'c4', 'c5', 'c6'],
+  sessions: Array.from({ length: 9 }, (_, at) => `s${at + 1}`),
+  conversations: Array.from({ length: 24 }, (_, at) => `c${at + 1}`),
 }
 const scope = '/srv/torture'
 
@@ -82,7 +82,7 @@ const initWithinMs = 60_000
 const upWithinMs = 60_000
 const stopWithinMs = 6000
 const calmWithinMs = 30_000
-const backlogAtMost = 400
+const backlogAtMost = 1500
 const backlogEveryMs = 300
 
 /**

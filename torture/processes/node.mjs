@@ -27,7 +27,7 @@ import { endAtCrash, followConductor, killPoint, lineLog, optionsOfThis, say } f
 
 const timeLimitMs = 300
 const graceMs = 100
-const longestHandlerMs = 40
+const longestHandlerMs = 20
 /** How often a handler ends otherwise than with its result, of 1. */
 const oddities = { not_sent: 0.03, terminal: 0.01, thrown: 0.006, thrownAfterEffect: 0.006, over: 0.003 }
 
@@ -146,6 +146,7 @@ const node = createNode({
   timeLimitMs,
   graceMs,
   drainMs: 3000,
+  concurrency: 32,
   probeTimeLimitMs: 5000,
   onPoint: kill.onPoint,
   log,
