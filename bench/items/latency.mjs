@@ -32,6 +32,7 @@ const systems = {
   bullmq: { label: 'BullMQ: add with jobId, one worker at concurrency 100', open: openBullmq },
   raw: { label: 'raw stream: XADD, blocking XREADGROUP', open: openRaw },
   floor: { label: `floor: raw stream, then ${stepsBeforeExecute} HSET in turn`, open: openRaw },
+  floor_synced: { label: 'the same floor, with two synced appends on its disk', open: openRaw },
 }
 /** @typedef {keyof typeof systems} Name */
 const all = /** @type {Name[]} */ (Object.keys(systems))
@@ -51,6 +52,8 @@ async function run({ quick, dir, say, ...given }) {
   const ratios = {
     floor_p50: ratioOf(of('holdfast', 'p50'), of('floor', 'p50')),
     floor_p99: ratioOf(of('holdfast', 'p99'), of('floor', 'p99')),
+    floor_synced_p50: ratioOf(of('holdfast', 'p50'), of('floor_synced', 'p50')),
+    floor_synced_p99: ratioOf(of('holdfast', 'p99'), of('floor_synced', 'p99')),
     bullmq_p50: ratioOf(of('holdfast', 'p50'), of('bullmq', 'p50')),
     bullmq_p99: ratioOf(of('holdfast', 'p99'), of('bullmq', 'p99')),
     raw_p50: ratioOf(of('holdfast', 'p50'), of('raw', 'p50')),
@@ -85,7 +88,8 @@ async function run({ quick, dir, say, ...given }) {
       'ratios are holdfast over the other: smaller is better',
       `open loop: ${perSecond} messages/s begin whether earlier ones have ended or not`,
       'the producer and the consumer are two processes; both times are of the monotonic clock they share',
-      `floor: XADD, a blocking XREADGROUP, and ${stepsBeforeExecute} HSET in turn on one connection, each with its fsync: the claim, and the call before execute. The mirror's own fsync is not in it`,
+      `floor: XADD, a blocking XREADGROUP, and ${stepsBeforeExecute} HSET in turn on one connection, each with its fsync: the claim, and the call before execute. The mirror's own fsyncs are not in it`,
+      'floor with synced appends: the same, with 400 bytes durable in a file on the same disk before the last HSET and 40 after it, one sync for all that came meanwhile: what a mirror has to have written before `execute`, without SQLite',
       'every round: the ids executed are the ids accepted, each once',
     ],
   }

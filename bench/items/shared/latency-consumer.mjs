@@ -1,6 +1,7 @@
 // @ts-check
 // The consumer of one system of the item `latency`, in a process of its own. Asked for a number of messages, it
 // answers what it executed, and when, once it is so many.
+import { open as openFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Worker } from 'bullmq'
 import { createNode } from 'holdfast'
@@ -11,12 +12,15 @@ import { answerQuestions, failScript, optionsOfScript } from './script.mjs'
 /**
  * @typedef {{ host: string, queue: string, stream: string, group: string }} Names
  * @typedef {{ url: string, port: number, folder: string, names: Names, stepsBeforeExecute: number }} Place
- * @typedef {Place & { system: 'holdfast' | 'bullmq' | 'raw' | 'floor' }} ConsumerOptions
+ * @typedef {Place & { system: 'holdfast' | 'bullmq' | 'raw' | 'floor' | 'floor_synced' }} ConsumerOptions
  */
 /** @typedef {(payload: string) => void} OnExecute */
 
 const concurrency = 100
 const askEveryMs = 2
+/** What the mirror keeps of a delivery: a copy with its grant, and then the mark of its start. In bytes. */
+const copyBytes = 400
+const markBytes = 40
 
 const open = {
   holdfast: openNode,
@@ -24,6 +28,7 @@ const open = {
   raw: (/** @type {Place} */ place, /** @type {OnExecute} */ onExecute) =>
     openReader(place, async (_, payload) => onExecute(payload)),
   floor: openFloor,
+  floor_synced: openSyncedFloor,
 }
 
 /** @param {Place} place @param {OnExecute} onExecute */
@@ -59,6 +64,40 @@ async function openFloor(place, onExecute) {
       await steps.hset(`row:${id}`, 'step', step)
     onExecute(payload)
   })
+}
+
+/** The floor, and on the same disk what a mirror has to have durable before the last step, and before `execute`. @param {Place} place @param {OnExecute} onExecute */
+async function openSyncedFloor(place, onExecute) {
+  const steps = openRedis(place.port)
+  const append = await openSynced(join(place.folder, 'copies'))
+  await openReader(place, async (id, payload) => {
+    for (let step = 1; step <= place.stepsBeforeExecute; step += 1) {
+      if (step === place.stepsBeforeExecute) await append(copyBytes)
+      await steps.hset(`row:${id}`, 'step', step)
+    }
+    await append(markBytes)
+    onExecute(payload)
+  })
+}
+
+/** Appends so many bytes, and answers once they are durable: one sync for all that came during the one before it. @param {string} file */
+async function openSynced(file) {
+  const handle = await openFile(file, 'a')
+  /** @type {Promise<void>} */
+  let current = Promise.resolve()
+  /** @type {Promise<void> | undefined} */
+  let next
+  let bytes = 0
+  return (/** @type {number} */ more) => {
+    bytes += more
+    next ??= current.then(async () => {
+      const size = bytes
+      ;[bytes, next] = [0, undefined]
+      current = handle.write(Buffer.alloc(size)).then(() => handle.datasync())
+      await current
+    })
+    return next
+  }
 }
 
 /** @param {Place} place @param {(id: string, payload: string) => Promise<void>} take */
