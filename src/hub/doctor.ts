@@ -1,3 +1,4 @@
+import { isHoldfastError } from '../contract/errors.js'
 import { checkDurability } from '../record/durability.js'
 import { type LibraryState, libraryVersion, verifyLibrary } from '../record/library.js'
 import type { AcceptParts } from './accept.js'
@@ -19,9 +20,28 @@ export type ExaminedParts = Pick<AcceptParts, 'store' | 'functions' | 'reader' |
 
 /**
  * Looks at server, record, library, settings, sweeps and lists. Changes nothing.
- * @throws STORE_UNKNOWN, STORE_UNAVAILABLE, DEADLINE_EXCEEDED
+ * @throws STORE_UNAVAILABLE, DEADLINE_EXCEEDED
  */
-export async function examine({ store, functions, reader, keys }: ExaminedParts): Promise<Finding[]> {
+export async function examine(parts: ExaminedParts): Promise<Finding[]> {
+  try {
+    return await examineRecord(parts)
+  } catch (error) {
+    if (!isHoldfastError(error, 'STORE_UNKNOWN')) throw error
+    return await examineServer(parts)
+  }
+}
+
+/** What can be looked at where there is no record, or none any more. */
+async function examineServer({ store, keys }: ExaminedParts): Promise<Finding[]> {
+  const fix = 'holdfast init; where there was one, restore it first, or: holdfast init --after-loss'
+  return [
+    ...(await checkDurability(store, { everysec: false, unseenConfig: false })),
+    { name: 'record', value: `none under ${keys.tag}`, verdict: 'bad', fix },
+    libraryFinding(await verifyLibrary(store)),
+  ]
+}
+
+async function examineRecord({ store, functions, reader, keys }: ExaminedParts): Promise<Finding[]> {
   const settings = await readConfiguration(reader, keys)
   const value = (name: string) => settings.find((each) => each.name === name)?.value
   const durability = await checkDurability(store, {

@@ -27,9 +27,20 @@ const leastVersion = [7, 0] as const
  * @throws STORE_UNAVAILABLE, DEADLINE_EXCEEDED
  */
 export async function checkDurability(store: Store, accepted: Accepted): Promise<DurabilityCheck[]> {
-  const info = parseInfo(String(await store.call(['INFO'])))
-  const config = await readConfig(store)
-  return [version(info), role(info), ...aof(info), ...configured(config, accepted)]
+  const info = await unlessForbidden(async () => parseInfo(String(await store.call(['INFO']))))
+  const config = await unlessForbidden(async () => readConfig(store))
+  return [...(info === undefined ? [unseen] : informed(info)), ...configured(config, accepted)]
+}
+
+const unseen: DurabilityCheck = {
+  name: 'info',
+  value: 'INFO is forbidden',
+  verdict: 'bad',
+  fix: 'allow INFO to the user that is named with --redis: nothing else tells whether the server is a primary that writes its AOF',
+}
+
+function informed(info: ReadonlyMap<string, string>): DurabilityCheck[] {
+  return [version(info), role(info), ...aof(info)]
 }
 
 function version(info: ReadonlyMap<string, string>): DurabilityCheck {
@@ -84,13 +95,17 @@ function configured(config: ReadonlyMap<string, string> | undefined, accepted: A
   })
 }
 
-/** Undefined where the server, or this user's rights, forbid CONFIG. */
-async function readConfig(store: Store): Promise<ReadonlyMap<string, string> | undefined> {
+async function readConfig(store: Store): Promise<ReadonlyMap<string, string>> {
+  const reply = (await store.call(['CONFIG', 'GET', ...Object.keys(wanted)])) as string[]
+  const found = new Map<string, string>()
+  for (let at = 0; at + 1 < reply.length; at += 2) found.set(String(reply[at]), String(reply[at + 1]))
+  return found
+}
+
+/** Undefined where the server, or this user's rights, forbid the command. */
+async function unlessForbidden<Answer>(look: () => Promise<Answer>): Promise<Answer | undefined> {
   try {
-    const reply = (await store.call(['CONFIG', 'GET', ...Object.keys(wanted)])) as string[]
-    const found = new Map<string, string>()
-    for (let at = 0; at + 1 < reply.length; at += 2) found.set(String(reply[at]), String(reply[at + 1]))
-    return found
+    return await look()
   } catch (error) {
     if (isHoldfastError(error, 'STORE_UNAVAILABLE', 'DEADLINE_EXCEEDED') && !isDenial(error)) throw error
     return undefined

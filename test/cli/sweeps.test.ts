@@ -227,6 +227,23 @@ describe('doctor', () => {
     })
   })
 
+  test('where the record is gone, it says so beside what the server is like', async () => {
+    await record.send('DEL', record.keys.identity)
+    const { code, answer } = await examined()
+    expect(code).toBe(4)
+    expect(answer.findings.filter(({ verdict }) => verdict !== 'ok')).toEqual([
+      {
+        name: 'record',
+        value: `none under ${record.keys.tag}`,
+        verdict: 'bad',
+        fix: expect.stringContaining('holdfast init --after-loss'),
+      },
+    ])
+    expect(answer.findings.map(({ name }) => name)).toEqual(
+      expect.arrayContaining(['appendfsync', 'aof_enabled', 'library']),
+    )
+  })
+
   test('finds the library gone, and does not bring it back itself', async () => {
     await run('sweep', 'run', 'all')
     await record.send('FUNCTION', 'FLUSH')
@@ -243,8 +260,9 @@ describe('doctor', () => {
 
   test('works on the record itself', async () => {
     expect(await here.refused(['doctor', '--url', 'http://127.0.0.1:1'])).toMatchObject({ exit: 2 })
-    const bare = ['doctor', '--redis', server.url, '--hub', 'nobody']
-    expect(await here.refused(bare)).toMatchObject({ exit: 1, code: 'STORE_UNKNOWN' })
+    const { code, stdout } = await here.run(['doctor', '--redis', server.url, '--hub', 'nobody'])
+    expect(code).toBe(4)
+    expect(stdout).toMatch(/^record +none under \{nobody\} +bad +holdfast init/m)
   })
 })
 

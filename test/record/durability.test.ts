@@ -137,9 +137,19 @@ describe('a user of limited rights', () => {
     },
   )
 
-  it('that may not read INFO gets no answer that could be taken for a good one', async () => {
+  it('that may not read INFO is told so, and that cannot be accepted', async () => {
     await as(['-info'], async (limited) => {
-      await expect(checkDurability(limited, all)).rejects.toThrow(/NOPERM/)
+      const found = await checkDurability(limited, all)
+      expect(notOk(found)).toMatchObject([
+        {
+          name: 'info',
+          value: 'INFO is forbidden',
+          verdict: 'bad',
+          fix: expect.stringContaining('allow INFO'),
+        },
+      ])
+      // What CONFIG tells is seen all the same.
+      expect(found.map(({ name }) => name)).toContain('appendfsync')
     })
   })
 })
