@@ -1,34 +1,24 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { backoffMs } from '../contract/backoff.js'
-import { createBatcher } from '../contract/batcher.js'
 import { type HoldfastError, isHoldfastError } from '../contract/errors.js'
 import { isAfter } from '../contract/log-ids.js'
-import { aroundCall, type OnPoint } from '../contract/points.js'
-import type {
-  BeginItem,
-  ClaimReply,
-  JoinReply,
-  NodeIdentity,
-  RefuseItem,
-  ReportItem,
-  StepResult,
-  TakeItem,
-  TakeReply,
-} from '../contract/steps.js'
+import type { JoinReply, NodeIdentity } from '../contract/steps.js'
 import { type Attempts, createAttempts } from './attempts.js'
 import type { BlockingMeter } from './blocking.js'
-import { type ClaimLoop, type ClaimWait, createClaimLoop } from './claim-loop.js'
+import { type ClaimLoop, createClaimLoop } from './claim-loop.js'
 import type { NodeEnd } from './create-node.js'
+import { endingOf } from './ending.js'
 import { createHandoff } from './handoff.js'
 import { createHeartbeats, type Heartbeats } from './heartbeats.js'
 import { createLanes, type Lanes } from './lanes.js'
 import type { NodeLog } from './log.js'
 import type { Mirror } from './mirror.js'
 import type { NodeOptions, NodeSettings } from './node-options.js'
-import { createPersistence, isTransient, type Persistence } from './persistence.js'
+import { createPersistence, isTransient } from './persistence.js'
 import { treeAlive } from './process-identity.js'
 import { createRecovery, type Recovery } from './recovery.js'
 import { createReports } from './reports.js'
+import { type Steps, stepsOf } from './steps.js'
 import type { NodeTransport } from './transport.js'
 
 /** A node at work. */
@@ -49,23 +39,12 @@ export interface WorkParts {
   readonly signal: AbortSignal
 }
 
-const batchAtMost = 100
 const joinRetry = { leastMs: 100, mostMs: 2000 }
 
 /** What the loops share about how far the node has come. */
 interface Progress {
   lastLogId: string
   progressAt: number
-}
-
-/** The steps of this process, each repeated until it is answered. */
-interface Steps {
-  claim(request: number, count: number, waiting: ClaimWait): Promise<ClaimReply>
-  take(items: readonly TakeItem[]): Promise<TakeReply>
-  refuse(items: readonly RefuseItem[]): Promise<readonly StepResult[]>
-  /** Gathered into batches with whatever else begins or reports meanwhile. */
-  begin(item: BeginItem): Promise<StepResult>
-  report(item: ReportItem): Promise<StepResult>
 }
 
 /**
@@ -123,45 +102,8 @@ export async function startWork(parts: WorkParts): Promise<RunningWork> {
   return { stop: ending.stop }
 }
 
-function stepsOf(
-  who: NodeIdentity,
-  transport: NodeTransport,
-  persistence: Persistence,
-  onPoint: OnPoint | undefined,
-  onLogId: (logId: string) => void,
-): Steps {
-  const begins = createBatcher({
-    most: batchAtMost,
-    send: (items: readonly BeginItem[]) =>
-      persistence.call('begin', () =>
-        aroundCall('begin', onPoint, (sending) => transport.begin(who, items, { ...sending, onLogId })),
-      ),
-  })
-  const reports = createBatcher({
-    most: batchAtMost,
-    send: (items: readonly ReportItem[]) =>
-      persistence.call('report', () =>
-        aroundCall('report', onPoint, (sending) => transport.report(who, items, { ...sending, onLogId })),
-      ),
-  })
-  return {
-    claim: (request, count, waiting) =>
-      persistence.call('claim', () =>
-        aroundCall('claim', onPoint, (sending) =>
-          transport.claim(who, request, count, { ...sending, ...waiting }),
-        ),
-      ),
-    take: (items) =>
-      persistence.call('take', () =>
-        aroundCall('take', onPoint, (sending) => transport.take(who, items, { ...sending, onLogId })),
-      ),
-    refuse: (items) => persistence.call('refuse', () => transport.refuse(who, items)),
-    begin: begins.submit,
-    report: reports.submit,
-  }
-}
-
-interface Loops {
+/** What works in a node, and is stopped with it. */
+export interface Loops {
   readonly claims: ClaimLoop
   readonly lanes: Lanes
   readonly attempts: Attempts
@@ -249,101 +191,6 @@ function heartbeatsOf(
   })
 }
 
-interface Ending {
-  /** Ends the node without leaving: its open work is recovered by its next process. */
-  fail(error: Error): Promise<void>
-  stop(): Promise<NodeEnd>
-  /** The claim loop: its failure is the node's. */
-  watch(looping: Promise<void>): void
-}
-
-function endingOf(
-  parts: WorkParts,
-  who: NodeIdentity,
-  loops: Loops,
-  heartbeats: Heartbeats,
-  halt: AbortController,
-): Ending {
-  const { settings, log, mirror, transport } = parts
-  const { claims, lanes, attempts, recovery } = loops
-  let looping: Promise<void> = Promise.resolve()
-  let failed: Error | undefined
-
-  async function fail(error: Error): Promise<void> {
-    if (failed !== undefined) return
-    failed = error
-    log.error({ error: error.message }, 'the node ends')
-    claims.stop()
-    attempts.abort(error.message)
-    void recovery.stop()
-    halt.abort(error)
-    await close()
-    parts.end({ kind: 'failed', error })
-  }
-
-  async function close(): Promise<void> {
-    parts.blocking.stop()
-    await heartbeats.stop()
-    await transport.close()
-    // What is in its log is durable as it is: a disk without room for the last checkpoint takes nothing away.
-    await mirror.close().catch((error: unknown) => {
-      log.error({ error: String(error) }, 'the mirror was not closed tidily')
-    })
-  }
-
-  let stopping: Promise<NodeEnd> | undefined
-  function stop(): Promise<NodeEnd> {
-    stopping ??= drain()
-    return stopping
-  }
-
-  async function drain(): Promise<NodeEnd> {
-    if (failed !== undefined) return { kind: 'failed', error: failed }
-    claims.stop()
-    const idle = lanes.stop()
-    const asked = recovery.stop()
-    await Promise.race([Promise.all([idle, asked]), timeout(settings.drainMs)])
-    if (attempts.running() > 0) attempts.abort('the node stops')
-    await Promise.race([Promise.all([idle, looping]), timeout(settings.graceMs + 2000)])
-    if (failed !== undefined) return { kind: 'failed', error: failed }
-    const idleNow = attempts.running() === 0 && lanes.running() === 0
-    // A beat that came after the leave would be refused, and taken for the end of the node.
-    await heartbeats.stop()
-    const end: NodeEnd = idleNow ? await leave() : { kind: 'stopped', why: 'handlers still run' }
-    halt.abort(new Error('stopped'))
-    await close()
-    return end
-  }
-
-  async function leave(): Promise<NodeEnd> {
-    try {
-      await transport.leave(who)
-      log.info({ ...who }, 'left')
-      return { kind: 'left' }
-    } catch (error) {
-      return { kind: 'stopped', why: String(error) }
-    }
-  }
-
-  /** A retired host hands out nothing more: what runs may end and be reported. Anything else ends the node. */
-  async function claimsEnded(error: unknown): Promise<void> {
-    const cause = error instanceof Error ? error : new Error(String(error))
-    if (!isHoldfastError(error, 'HOST_RETIRED')) return fail(cause)
-    log.warn({ error: cause.message }, 'draining')
-    looping = Promise.resolve()
-    await stop()
-    parts.end({ kind: 'failed', error: cause })
-  }
-
-  return {
-    fail,
-    stop,
-    watch: (loop) => {
-      looping = loop.catch((error: unknown) => claimsEnded(error))
-    },
-  }
-}
-
 /** A server that is away is waited for; a refusal is the caller's to know. */
 async function join(ask: () => Promise<JoinReply>, log: NodeLog, signal: AbortSignal): Promise<JoinReply> {
   for (let failures = 1; ; failures += 1) {
@@ -372,10 +219,4 @@ function shared(action: () => Promise<void>): () => Promise<void> {
     })
     return running
   }
-}
-
-function timeout(ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    setTimeout(resolve, ms).unref()
-  })
 }

@@ -1,37 +1,12 @@
 import type { PreparedMessage } from '../contract/message.js'
 import type { Role } from '../contract/principals.js'
 import type { DeliveryState } from '../contract/states.js'
-import type {
-  BeginItem,
-  ClaimReply,
-  Heartbeat,
-  HeartbeatReply,
-  JoinReply,
-  NodeIdentity,
-  RefuseItem,
-  ReportItem,
-  StepItem,
-  StepResult,
-  TakeItem,
-  TakeReply,
-} from '../contract/steps.js'
 import type { FenceReply, LiftReply, OperatorReply, WhyReply } from '../contract/views.js'
 import type { Argument, CallOptions, Store } from './connections.js'
 import { type EffectFunctions, effectFunctionsOf } from './effect-functions.js'
 import { failureOfReply } from './link.js'
-import {
-  claimedDeliveryOf,
-  type Fields,
-  fieldsOf,
-  listOf,
-  number,
-  optionalText,
-  present,
-  stateOf,
-  stepResultOf,
-  text,
-  textOf,
-} from './replies.js'
+import { type NodeFunctions, nodeFunctionsOf } from './node-functions.js'
+import { type Fields, fieldsOf, listOf, number, optionalText, present, stateOf, text } from './replies.js'
 import { type SessionFunctions, sessionFunctionsOf } from './session-functions.js'
 import { type SweepFunctions, sweepFunctionsOf } from './sweep-functions.js'
 
@@ -73,7 +48,7 @@ export interface InitReply {
  * `lua/functions/<verb>.lua`. All of them throw HoldfastError with the codes named there, and
  * STORE_UNAVAILABLE or DEADLINE_EXCEEDED as {@link Store} does; every one is safe to repeat.
  */
-export interface Functions extends EffectFunctions, SessionFunctions, SweepFunctions {
+export interface Functions extends NodeFunctions, EffectFunctions, SessionFunctions, SweepFunctions {
   init(storeId: string, afterLoss: boolean): Promise<InitReply>
   accept(message: PreparedMessage, options?: CallOptions): Promise<FanOutReply>
   /** Up to 100 messages in one call, each accepted, or refused with its own error, for itself. */
@@ -82,24 +57,6 @@ export interface Functions extends EffectFunctions, SessionFunctions, SweepFunct
     options?: CallOptions,
   ): Promise<readonly (FanOutReply | Error)[]>
   fanOut(messageId: string, chunk: number, options?: CallOptions): Promise<FanOutReply>
-  join(who: NodeIdentity, instance: string, scopes: readonly string[], lastLogId: string): Promise<JoinReply>
-  heartbeat(who: NodeIdentity, beat: Heartbeat): Promise<HeartbeatReply>
-  leave(who: NodeIdentity): Promise<void>
-  claim(who: NodeIdentity, request: number, count: number, options?: ClaimOptions): Promise<ClaimReply>
-  mirror(who: NodeIdentity, items: readonly StepItem[], options?: CallOptions): Promise<readonly StepResult[]>
-  ack(who: NodeIdentity, items: readonly StepItem[], options?: CallOptions): Promise<readonly StepResult[]>
-  refuse(
-    who: NodeIdentity,
-    items: readonly RefuseItem[],
-    options?: CallOptions,
-  ): Promise<readonly StepResult[]>
-  begin(who: NodeIdentity, items: readonly BeginItem[], options?: CallOptions): Promise<readonly StepResult[]>
-  take(who: NodeIdentity, items: readonly TakeItem[], options?: CallOptions): Promise<TakeReply>
-  report(
-    who: NodeIdentity,
-    items: readonly ReportItem[],
-    options?: CallOptions,
-  ): Promise<readonly StepResult[]>
   pause(scope: string, reason: string, actor: string, untilMs?: number): Promise<FenceReply>
   block(scope: string, reason: string, actor: string, untilMs?: number): Promise<FenceReply>
   hold(scope: string, reason: string, actor: string, untilMs?: number): Promise<FenceReply>
@@ -132,25 +89,10 @@ export interface NewPrincipal {
   readonly certificateSha256?: string | undefined
 }
 
-export interface ClaimOptions extends CallOptions {
-  /** An empty answer leaves the request unanswered: it may be asked again until there is something. */
-  readonly openIfEmpty?: boolean | undefined
-}
-
 /** The callers for one hub on one connection. */
 export function functionsOf(store: Store, tag: string): Functions {
   async function call(verb: string, args: readonly Argument[], options?: CallOptions): Promise<Fields> {
     return fieldsOf(await store.fcall(`hf_${verb}`, tag, args, options))
-  }
-  async function batch(
-    verb: string,
-    who: NodeIdentity,
-    items: readonly (readonly Argument[])[],
-    options?: CallOptions,
-  ): Promise<readonly StepResult[]> {
-    const reply = await call(verb, [...identityOf(who), ...items.flat()], options)
-    options?.onLogId?.(text(reply, 'log_id'))
-    return listOf(reply, 'results').map(stepResultOf)
   }
   async function setFence(kind: string, scope: string, reason: string, actor: string, untilMs?: number) {
     const reply = await call(kind, [scope, reason, actor, untilMs ?? ''])
@@ -177,6 +119,7 @@ export function functionsOf(store: Store, tag: string): Functions {
   }
 
   return {
+    ...nodeFunctionsOf(call),
     ...effectFunctionsOf(call),
     ...sessionFunctionsOf(call),
     ...sweepFunctionsOf(call),
@@ -196,53 +139,6 @@ export function functionsOf(store: Store, tag: string): Functions {
     },
     fanOut: async (messageId, chunk, options) =>
       fanOutReplyOf(await call('fan_out', [messageId, chunk], options)),
-    join: async (who, instance, scopes, lastLogId) =>
-      joinReplyOf(await call('join', [...identityOf(who), instance, JSON.stringify(scopes), lastLogId])),
-    heartbeat: async (who, beat) => {
-      const { progressAgeMs, blocking, mirror } = beat
-      const figures = [
-        progressAgeMs,
-        blocking.sumMs,
-        blocking.longestMs,
-        mirror?.commits ?? 0,
-        mirror?.sumMs ?? 0,
-        mirror?.longestMs ?? 0,
-      ].map((figure) => Math.max(0, Math.round(figure)))
-      return heartbeatReplyOf(await call('heartbeat', [...identityOf(who), beat.lastLogId, ...figures]))
-    },
-    leave: async (who) => {
-      await call('leave', identityOf(who))
-    },
-    claim: async (who, request, count, options) => {
-      const args = [...identityOf(who), request, count, options?.openIfEmpty === true ? 1 : 0]
-      return claimReplyOf(await call('claim', args, { ...options, buffers: true }))
-    },
-    mirror: (who, items, options) => batch('mirror', who, items.map(stepArguments), options),
-    ack: (who, items, options) => batch('ack', who, items.map(stepArguments), options),
-    refuse: (who, items, options) =>
-      batch(
-        'refuse',
-        who,
-        items.map((item) => [item.id, item.epoch, item.verdict, item.reason]),
-        options,
-      ),
-    begin: (who, items, options) =>
-      batch(
-        'begin',
-        who,
-        items.map((item) => [item.id, item.epoch, item.grant, item.idempotent === true ? 1 : 0]),
-        options,
-      ),
-    take: async (who, items, options) => {
-      const args = items.flatMap((item) => [item.id, item.epoch, item.grant ?? ''])
-      const reply = await call('take', [...identityOf(who), ...args], options)
-      options?.onLogId?.(text(reply, 'log_id'))
-      return {
-        results: listOf(reply, 'results').map(stepResultOf),
-        begun: listOf(reply, 'begun').map(stepResultOf),
-      }
-    },
-    report: (who, items, options) => batch('report', who, items.map(reportArguments), options),
     pause: (scope, reason, actor, untilMs) => setFence('pause', scope, reason, actor, untilMs),
     block: (scope, reason, actor, untilMs) => setFence('block', scope, reason, actor, untilMs),
     hold: (scope, reason, actor, untilMs) => setFence('hold', scope, reason, actor, untilMs),
@@ -284,14 +180,6 @@ export function functionsOf(store: Store, tag: string): Functions {
   }
 }
 
-function identityOf(who: NodeIdentity): Argument[] {
-  return [who.host, who.node, who.incarnation]
-}
-
-function stepArguments(item: StepItem): Argument[] {
-  return [item.id, item.epoch]
-}
-
 function acceptArguments(message: PreparedMessage): Argument[] {
   return [
     message.key,
@@ -322,14 +210,6 @@ function principalArguments(principal: NewPrincipal): Argument[] {
   ]
 }
 
-function reportArguments(item: ReportItem): Argument[] {
-  const { outcome } = item
-  const start = [item.id, item.grant, item.key, outcome.kind]
-  const ended = item.ended === true ? 1 : 0
-  if (outcome.kind === 'result') return [...start, outcome.result, '', '', ended]
-  return [...start, '', outcome.errorCode, outcome.errorJson ?? '', ended]
-}
-
 /** One of a batch: what it was answered, or what it was refused with. */
 function acceptedOrNot(item: unknown): FanOutReply | Error {
   const reply = fieldsOf(item)
@@ -353,42 +233,6 @@ function fanOutReplyOf(reply: Fields): FanOutReply {
         state: stateOf(text(fields, 'state')),
       }
     }),
-  }
-}
-
-function heartbeatReplyOf(reply: Fields): HeartbeatReply {
-  return {
-    nowMs: number(reply, 'now'),
-    logId: text(reply, 'log_id'),
-    heartbeatMs: number(reply, 'heartbeat_ms'),
-    staleAfterMs: number(reply, 'stale_after_ms'),
-  }
-}
-
-function joinReplyOf(reply: Fields): JoinReply {
-  return {
-    ...heartbeatReplyOf(reply),
-    storeId: text(reply, 'store_id'),
-    generation: number(reply, 'generation'),
-    maxResultBytes: number(reply, 'max_result_bytes'),
-    maxRedrive: number(reply, 'max_redrive'),
-    badSettings: (optionalText(reply, 'bad_settings') ?? '').split(' ').filter(Boolean),
-  }
-}
-
-function claimReplyOf(reply: Fields): ClaimReply {
-  const nextAtMs = number(reply, 'next_at_ms')
-  return {
-    logId: text(reply, 'log_id'),
-    nowMs: number(reply, 'now'),
-    more: number(reply, 'more') === 1,
-    again: number(reply, 'again') === 1,
-    ...(nextAtMs > 0 ? { nextAtMs } : {}),
-    streamId: text(reply, 'stream_id'),
-    bellId: text(reply, 'bell_id'),
-    ghosts: listOf(reply, 'ghosts').map(textOf),
-    missing: listOf(reply, 'missing').map(textOf),
-    deliveries: listOf(reply, 'deliveries').map(claimedDeliveryOf),
   }
 }
 

@@ -293,12 +293,12 @@ describe('a history in which something is wrong', () => {
     ])
   })
 
-  it('history_lost, unless the record was made to lose it', () => {
+  it.each(['aof-old-copy', 'read-only'])('history_lost, unless %s was made', (fault) => {
     const told = killed()
     told.final.unknown = told.final.unknown.map(({ id }) => ({ id, reason: 'history_lost' }))
     expect(verdictOf(told, { probe: true }).explained).toBe(0)
     for (const lines of told.files.values()) {
-      for (const line of lines) if (line['kind'] === 'fault') line['name'] = 'aof-old-copy'
+      for (const line of lines) if (line['kind'] === 'fault') line['name'] = fault
     }
     expect(verdictOf(told, { probe: true })).toMatchObject({ unknown: 1, explained: 1 })
   })

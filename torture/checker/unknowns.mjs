@@ -11,8 +11,11 @@ import { timesOf } from './times.mjs'
 /** @typedef {import('./words.mjs').Fault} Fault */
 /** @typedef {import('./words.mjs').Violation} Violation */
 
-/** Faults after which the record itself has lost history. */
-const losing = new Set(['aof-old-copy', 'aof-cut', 'aof-flip', 'aof-missing-manifest'])
+/**
+ * Faults after which the record itself has lost history, and one after which it cannot be shown that it has not: the
+ * server was a replica, and not every node was there to compare what it saw.
+ */
+const losing = new Set(['aof-old-copy', 'aof-cut', 'aof-flip', 'aof-missing-manifest', 'read-only'])
 
 /** A fault is written down a moment before it is made. */
 const slackNs = 500e6

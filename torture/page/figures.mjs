@@ -64,7 +64,10 @@ function table({ totals }) {
     ['deliveries acknowledged', deliveries],
     ['lost', lost],
     ['executed twice', twice],
-    ['unknown at the end (nodes without a probe)', unknown],
+    [
+      'unknown at the end: left open on nodes without a probe, or set aside (`history_lost`) after a promotion',
+      unknown,
+    ],
     ['of these without a cause', unknown - explained],
   ]
   return tableOf(

@@ -1,0 +1,65 @@
+import { createBatcher } from '../contract/batcher.js'
+import { aroundCall, type OnPoint } from '../contract/points.js'
+import type {
+  BeginItem,
+  ClaimReply,
+  NodeIdentity,
+  RefuseItem,
+  ReportItem,
+  StepResult,
+  TakeItem,
+  TakeReply,
+} from '../contract/steps.js'
+import type { ClaimWait } from './claim-loop.js'
+import type { Persistence } from './persistence.js'
+import type { NodeTransport } from './transport.js'
+
+/** The steps of this process, each repeated until it is answered. */
+export interface Steps {
+  claim(request: number, count: number, waiting: ClaimWait): Promise<ClaimReply>
+  take(items: readonly TakeItem[]): Promise<TakeReply>
+  refuse(items: readonly RefuseItem[]): Promise<readonly StepResult[]>
+  /** Gathered into batches with whatever else begins or reports meanwhile. */
+  begin(item: BeginItem): Promise<StepResult>
+  report(item: ReportItem): Promise<StepResult>
+}
+
+const batchAtMost = 100
+
+export function stepsOf(
+  who: NodeIdentity,
+  transport: NodeTransport,
+  persistence: Persistence,
+  onPoint: OnPoint | undefined,
+  onLogId: (logId: string) => void,
+): Steps {
+  const begins = createBatcher({
+    most: batchAtMost,
+    send: (items: readonly BeginItem[]) =>
+      persistence.call('begin', () =>
+        aroundCall('begin', onPoint, (sending) => transport.begin(who, items, { ...sending, onLogId })),
+      ),
+  })
+  const reports = createBatcher({
+    most: batchAtMost,
+    send: (items: readonly ReportItem[]) =>
+      persistence.call('report', () =>
+        aroundCall('report', onPoint, (sending) => transport.report(who, items, { ...sending, onLogId })),
+      ),
+  })
+  return {
+    claim: (request, count, waiting) =>
+      persistence.call('claim', () =>
+        aroundCall('claim', onPoint, (sending) =>
+          transport.claim(who, request, count, { ...sending, ...waiting }),
+        ),
+      ),
+    take: (items) =>
+      persistence.call('take', () =>
+        aroundCall('take', onPoint, (sending) => transport.take(who, items, { ...sending, onLogId })),
+      ),
+    refuse: (items) => persistence.call('refuse', () => transport.refuse(who, items)),
+    begin: begins.submit,
+    report: reports.submit,
+  }
+}
