@@ -1,9 +1,6 @@
 import { z } from 'zod'
-import { effectBases, effectStatuses } from './effects.js'
 import { errorCatalogue } from './errors.js'
-import { isDeliveryId, isHostId, isId, isMessageId, parseAttemptId } from './ids.js'
 import { recipientSchema } from './message.js'
-import { outcomeKinds } from './outcomes.js'
 import { roles } from './principals.js'
 import { settings } from './settings.js'
 import { deliveryStates } from './states.js'
@@ -11,7 +8,6 @@ import { sweepNames } from './sweeps.js'
 import {
   acceptedDeliverySchema,
   deliveryViewSchema,
-  effectViewSchema,
   fenceViewSchema,
   heldEntrySchema,
   hostViewSchema,
@@ -22,52 +18,26 @@ import {
   sweepViewSchema,
   unknownEntrySchema,
 } from './views.js'
+import {
+  anyJson,
+  cursor,
+  deliveryId,
+  host,
+  id,
+  longestWaitMs,
+  messageId,
+  numeric,
+  pageMembers,
+  text,
+  time,
+} from './wire-parts.js'
 
 // The bodies, queries and answers of the HTTP surface (contract section 10): the one source of validation,
 // serialisation, OpenAPI and the client's types. Unknown members of a request are refused.
 
-const idPattern = '^[\\x20-\\x7e]{1,255}$'
-const hostPattern = '^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$'
-
-export const id = z
-  .string()
-  .refine(isId, 'must be 1 to 255 bytes of printable ASCII')
-  .meta({ pattern: idPattern, minLength: 1, maxLength: 255 })
-export const host = z
-  .string()
-  .refine(isHostId, 'must match [a-z0-9._-], 1 to 63 long, alphanumeric at both ends')
-  .meta({ pattern: hostPattern })
-const deliveryId = z.string().refine(isDeliveryId, 'must be a delivery id: <message>.<n>')
-const messageId = z.string().refine(isMessageId, 'must be a message id: <ms>-<sequence>')
-const attemptId = z
-  .string()
-  .refine((text) => parseAttemptId(text) !== undefined, 'must be an attempt id: <message>.<n>/<n>')
-export const text = z.string().refine((given) => {
-  const bytes = Buffer.byteLength(given)
-  return bytes >= 1 && bytes <= 1024 && given.isWellFormed()
-}, 'must be 1 to 1024 bytes of text')
-export const count = z.int().nonnegative()
-export const epoch = count
-const time = z
-  .union([z.int().nonnegative(), z.iso.datetime({ offset: true })])
-  .describe('RFC 3339 with an offset, or Unix ms')
-  .transform((given) => (typeof given === 'number' ? given : new Date(given).getTime()))
-  .refine((ms) => Number.isSafeInteger(ms) && ms >= 0, 'must be a time from 1970 on')
-const anyJson = z.unknown().describe('any JSON value; kept as its exact source text')
-
-/** A whole number in a query string. */
-function numeric(least: number, most: number) {
-  return z
-    .string()
-    .regex(/^\d{1,15}$/, 'must be a whole number')
-    .transform(Number)
-    .pipe(z.int().min(least).max(most))
-}
-
-/** The most milliseconds that a call waits for something. */
-export const longestWaitMs = 60_000
-/** The most items of one step. */
-export const mostItems = 1000
+export * from './wire-effects.js'
+export * from './wire-nodes.js'
+export { count, cursor, epoch, host, id, longestWaitMs, mostItems, text } from './wire-parts.js'
 
 // Parts of the path
 
@@ -119,11 +89,6 @@ export const waitQuery = z.strictObject({
 
 // Deliveries and lists
 
-export const cursor = z.string().max(1000).describe('from the answer before; absent at the end')
-const pageMembers = {
-  cursor: cursor.optional(),
-  limit: numeric(1, 1000).optional().describe('100 when absent'),
-}
 const liveState = z.enum(deliveryStates).exclude(['failed'])
 
 export const pageQuery = z.strictObject(pageMembers)
@@ -159,99 +124,6 @@ export const bulkBody = z
   })
   .meta({ id: 'BulkAct' })
 
-const wireOutcome = z.discriminatedUnion('kind', [
-  z.strictObject({ kind: z.literal('result'), result: anyJson.optional() }),
-  z.strictObject({ kind: z.literal('terminal'), errorCode: id, errorJson: anyJson.optional() }),
-  z.strictObject({ kind: z.literal('not_sent'), errorCode: id, errorJson: anyJson.optional() }),
-  z.strictObject({ kind: z.literal('outcome_unknown'), errorCode: id, errorJson: anyJson.optional() }),
-])
-
-// Effects
-
-const payloadHash = z
-  .string()
-  .regex(/^[0-9a-f]{64}$/, 'must be a SHA-256 digest in lower-case hex')
-  .describe('SHA-256 of what the caller means, lower-case hex')
-const grant = id
-  .refine((word) => !word.includes(' '), 'must hold no blanks')
-  .describe('a nonce, minted for this one try')
-const executor = id.describe('who executes: a stable name, the same after a restart')
-const timeLimitMs = z.int().min(1).optional().describe('nobody takes the effect over earlier')
-
-export const attemptParams = z.object({ id: attemptId })
-
-export const effectParams = z.object({ id })
-export const effectsQuery = z.strictObject({
-  executing: z
-    .enum(['true', 'false'])
-    .optional()
-    .describe('only those that are executing, the longest first'),
-  ...pageMembers,
-})
-export const effectsReply = z.object({ effects: z.array(effectViewSchema), cursor: cursor.optional() })
-export const effectClaimBody = z
-  .strictObject({ type: id.describe('what kind of action it is'), payloadHash, executor, grant, timeLimitMs })
-  .meta({ id: 'EffectClaim' })
-export const effectTakeOverBody = z
-  .strictObject({
-    payloadHash,
-    executor,
-    grant,
-    basis: z.enum(effectBases).describe('probe: the target can be asked; idempotent: twice is as once'),
-    epoch: count.describe('of the row as it was last seen'),
-    startedAt: z.int().nonnegative().describe('of the row as it was last seen'),
-    timeLimitMs,
-  })
-  .meta({ id: 'EffectTakeOver' })
-const open = {
-  epoch: count,
-  startedAt: z.int().describe('Unix ms by the clock of Redis'),
-}
-export const effectClaimedReply = z
-  .object({ kind: z.literal('claimed'), ...open })
-  .meta({ id: 'EffectClaimed' })
-export const effectAnswer = z
-  .discriminatedUnion('kind', [
-    effectClaimedReply,
-    z.object({
-      kind: z.literal('result'),
-      result: z.string().describe('JSON text, byte for byte as it was settled'),
-      epoch: count,
-    }),
-    z.object({
-      kind: z.literal('terminal'),
-      errorCode: z.string(),
-      errorJson: z.string().optional(),
-      epoch: count,
-    }),
-    z.object({
-      kind: z.literal('outcome_unknown'),
-      ...open,
-      executor: z.string(),
-      ageMs: z.int().describe('since it was claimed'),
-    }),
-  ])
-  .meta({ id: 'EffectAnswer' })
-export const effectSettledReply = z
-  .object({
-    kind: z.literal('settled'),
-    outcome: z.enum(outcomeKinds).describe('as recorded'),
-    status: z.enum(effectStatuses),
-    epoch: count,
-  })
-  .meta({ id: 'EffectSettled' })
-export const effectSettleBody = z
-  .strictObject({ executor, grant, epoch: count.describe('as the claim answered it'), outcome: wireOutcome })
-  .meta({ id: 'EffectSettlement' })
-export const resolveBody = z
-  .strictObject({
-    as: z.enum(['result', 'terminal', 'not_sent']),
-    evidence: text.describe('how it is known'),
-    force: z.boolean().optional().describe('also while its executor may live'),
-    result: anyJson.optional(),
-  })
-  .meta({ id: 'Resolution' })
-
 // Fences, hosts, settings, principals
 
 export const fenceBody = z.strictObject({ reason: text, until: time.optional() }).meta({ id: 'NewFence' })
@@ -278,181 +150,6 @@ export const principalReply = z.object({
   token: z.string().optional().describe('shown this once'),
 })
 export const principalsReply = z.object({ principals: z.array(principalViewSchema) })
-
-// Nodes
-
-export const joinBody = z
-  .strictObject({
-    incarnation: z.int().min(1),
-    instance: id.describe('random, made once an incarnation'),
-    scopes: z.array(text).optional(),
-    lastLogId: z.string().max(64).optional().describe('the last log id this node saw'),
-  })
-  .meta({ id: 'Join' })
-export const joinReply = z
-  .object({
-    now: z.int(),
-    logId: z.string(),
-    config: z.object({
-      heartbeatMs: count,
-      staleAfterMs: count,
-      maxResultBytes: count,
-      maxRedrive: count,
-    }),
-    storeId: z.string(),
-    generation: count,
-    badSettings: z.array(z.string()).describe('settings whose values are bad: defaults are used'),
-  })
-  .meta({ id: 'Joined' })
-
-const figures = { sumMs: z.number().nonnegative(), longestMs: z.number().nonnegative() }
-export const heartbeatBody = z
-  .strictObject({
-    incarnation: z.int().min(1),
-    lastLogId: z.string().max(64).optional(),
-    progress: z.number().nonnegative().optional().describe('ms since the work loop last made progress'),
-    blocking: z.strictObject(figures).optional().describe('what held the event loop since the last beat'),
-    mirror: z
-      .strictObject({ commits: count, ...figures })
-      .optional()
-      .describe('what commits of the mirror took since the last beat'),
-  })
-  .meta({ id: 'Heartbeat' })
-export const heartbeatReply = z
-  .object({ now: z.int(), logId: z.string(), heartbeatMs: count, staleAfterMs: count })
-  .meta({ id: 'HeartbeatAnswer' })
-export const leaveQuery = z.strictObject({ incarnation: numeric(1, Number.MAX_SAFE_INTEGER) })
-
-const speaker = { node: id, incarnation: z.int().min(1) }
-
-export const claimBody = z
-  .strictObject({
-    ...speaker,
-    request: z.int().min(1).describe('grows within an incarnation; the same until it is answered'),
-    count: z.int().min(1).max(mostItems).default(1),
-    waitMs: z.int().min(0).max(longestWaitMs).default(0).describe('wait this long for something to claim'),
-    payloads: z
-      .enum(['json', 'base64'])
-      .default('json')
-      .describe('json: a payload sent as JSON comes as `payload`; base64: all come as `payloadBase64`'),
-  })
-  .meta({ id: 'Claim' })
-
-export const claimedSchema = z.object({
-  id: z.string(),
-  epoch,
-  state: z.enum(deliveryStates),
-  takeover: z.boolean().describe('taken from another node of the host'),
-  how: z.enum(['new', 'parked', 'resume', 'takeover']),
-  attempts: count.describe('attempts begun so far; 0 is proof that nothing ran'),
-  session: z.string().optional(),
-  sessionEpoch: epoch.optional().describe("the session's epoch, when it was claimed"),
-  message: z.object({
-    id: z.string(),
-    conversation: z.string(),
-    sender: z.string(),
-    parent: z.string().optional(),
-    contentType: z.string().optional(),
-    payload: z.unknown().optional().describe('the exact source text that was sent'),
-    payloadBase64: z.string().optional(),
-    sha256: z.string().describe('of the payload bytes, lower-case hex'),
-  }),
-})
-export const claimReply = z
-  .object({
-    logId: z.string(),
-    now: z.int(),
-    more: z.boolean().describe('there is more to look at: claim again at once'),
-    nextAtMs: z.int().optional().describe('Unix ms at which something may become runnable by itself'),
-    ghosts: z.array(z.string()).describe('pending entries that the stream no longer held; told once'),
-    missing: z.array(z.string()).describe('ids whose rows are missing'),
-    deliveries: z.array(claimedSchema),
-  })
-  .meta({ id: 'Claimed' })
-
-const item = { id: deliveryId, epoch }
-const batch = <Item extends z.ZodType>(schema: Item) => z.array(schema).min(1).max(mostItems)
-
-export const stepBody = z
-  .strictObject({ ...speaker, items: batch(z.strictObject(item)) })
-  .meta({ id: 'Step' })
-export const refuseBody = z
-  .strictObject({
-    ...speaker,
-    items: batch(
-      z.strictObject({
-        ...item,
-        verdict: z.enum(['failed', 'unknown']),
-        reason: id.describe('`payload_corrupt` holds it; any other word says why'),
-      }),
-    ),
-  })
-  .meta({ id: 'Refuse' })
-export const beginBody = z
-  .strictObject({
-    ...speaker,
-    items: batch(
-      z.strictObject({
-        ...item,
-        grant: id,
-        idempotent: z
-          .boolean()
-          .optional()
-          .describe('begin again, under the same grant, what an earlier process of this node began'),
-      }),
-    ),
-  })
-  .meta({ id: 'Begin' })
-
-export const reportBody = z
-  .strictObject({
-    host,
-    ...speaker,
-    reports: batch(
-      z
-        .strictObject({
-          attempt: attemptId.optional(),
-          delivery: deliveryId.optional().describe('where the number of the attempt was never learned'),
-          grant: id,
-          key: id
-            .refine((word) => !word.includes(' '), 'must hold no blanks')
-            .describe('one a report: the same for every repeat of it'),
-          outcome: wireOutcome,
-          ended: z
-            .boolean()
-            .optional()
-            .describe('beside outcome_unknown: the executor has ended, nothing of the attempt runs any more'),
-        })
-        .refine(({ attempt, delivery }) => (attempt === undefined) !== (delivery === undefined), {
-          error: 'names either attempt or delivery',
-        }),
-    ),
-  })
-  .meta({ id: 'Report' })
-
-export const stepResult = z
-  .object({
-    id: z.string(),
-    ok: z.boolean(),
-    epoch: epoch.optional(),
-    state: z.enum(deliveryStates).optional(),
-    attempt: z.string().optional().describe('begin, report: the attempt, `<delivery>/<n>`'),
-    outcome: z.enum(outcomeKinds).optional().describe('report: what is recorded'),
-    replay: z
-      .boolean()
-      .optional()
-      .describe(
-        'report: answered as the first time; begin with `idempotent`: it was begun before, by an earlier process',
-      ),
-    code: z.string().optional().describe('why it was refused'),
-    owner: z.string().optional(),
-    detail: z.string().optional(),
-    next: z.string().optional(),
-  })
-  .meta({ id: 'StepResult' })
-export const stepReply = z
-  .object({ results: z.array(stepResult), logId: z.string().optional() })
-  .meta({ id: 'StepResults' })
 
 // Sweeps
 

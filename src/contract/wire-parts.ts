@@ -1,0 +1,60 @@
+import { z } from 'zod'
+import { isDeliveryId, isHostId, isId, isMessageId, parseAttemptId } from './ids.js'
+
+// What the bodies, queries and answers of the HTTP surface are made of.
+
+const idPattern = '^[\\x20-\\x7e]{1,255}$'
+const hostPattern = '^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$'
+
+export const id = z
+  .string()
+  .refine(isId, 'must be 1 to 255 bytes of printable ASCII')
+  .meta({ pattern: idPattern, minLength: 1, maxLength: 255 })
+export const host = z
+  .string()
+  .refine(isHostId, 'must match [a-z0-9._-], 1 to 63 long, alphanumeric at both ends')
+  .meta({ pattern: hostPattern })
+export const deliveryId = z.string().refine(isDeliveryId, 'must be a delivery id: <message>.<n>')
+export const messageId = z.string().refine(isMessageId, 'must be a message id: <ms>-<sequence>')
+export const attemptId = z
+  .string()
+  .refine((text) => parseAttemptId(text) !== undefined, 'must be an attempt id: <message>.<n>/<n>')
+export const text = z.string().refine((given) => {
+  const bytes = Buffer.byteLength(given)
+  return bytes >= 1 && bytes <= 1024 && given.isWellFormed()
+}, 'must be 1 to 1024 bytes of text')
+export const count = z.int().nonnegative()
+export const epoch = count
+export const time = z
+  .union([z.int().nonnegative(), z.iso.datetime({ offset: true })])
+  .describe('RFC 3339 with an offset, or Unix ms')
+  .transform((given) => (typeof given === 'number' ? given : new Date(given).getTime()))
+  .refine((ms) => Number.isSafeInteger(ms) && ms >= 0, 'must be a time from 1970 on')
+export const anyJson = z.unknown().describe('any JSON value; kept as its exact source text')
+
+/** A whole number in a query string. */
+export function numeric(least: number, most: number) {
+  return z
+    .string()
+    .regex(/^\d{1,15}$/, 'must be a whole number')
+    .transform(Number)
+    .pipe(z.int().min(least).max(most))
+}
+
+/** The most milliseconds that a call waits for something. */
+export const longestWaitMs = 60_000
+/** The most items of one step. */
+export const mostItems = 1000
+
+export const cursor = z.string().max(1000).describe('from the answer before; absent at the end')
+export const pageMembers = {
+  cursor: cursor.optional(),
+  limit: numeric(1, 1000).optional().describe('100 when absent'),
+}
+
+export const wireOutcome = z.discriminatedUnion('kind', [
+  z.strictObject({ kind: z.literal('result'), result: anyJson.optional() }),
+  z.strictObject({ kind: z.literal('terminal'), errorCode: id, errorJson: anyJson.optional() }),
+  z.strictObject({ kind: z.literal('not_sent'), errorCode: id, errorJson: anyJson.optional() }),
+  z.strictObject({ kind: z.literal('outcome_unknown'), errorCode: id, errorJson: anyJson.optional() }),
+])
