@@ -1,12 +1,13 @@
 // @ts-check
 // Writes docs/reliability.md from torture/page/ and torture/results/. A test compares the page with these.
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { readResult, resultFile } from '../torture/campaign/file.mjs'
 import { pageOf } from '../torture/page/page.mjs'
 import { groups } from '../torture/page/scenarios.mjs'
 
 const template = new URL('../torture/page/template.md', import.meta.url)
+const faults = new URL('../torture/faults/', import.meta.url)
 const results = new URL('../torture/results/', import.meta.url)
 export const pageFile = fileURLToPath(new URL('../docs/reliability.md', import.meta.url))
 
@@ -17,6 +18,7 @@ export function reliabilityPage() {
     mutants: resultOf('mutants.json'),
     mirrorPower: resultOf('mirror-power.json'),
     groups,
+    faultFiles: readdirSync(faults).map((name) => name.replace(/\.mjs$/, '')),
   })
 }
 

@@ -22,5 +22,3 @@ export const { initRecord } = await load('hub/open-hub.js')
 export const { scanKeys, piecesOf } = await load('hub/scan.js')
 /** @type {typeof import('../src/hub/views.ts')} */
 export const { readDeliveries } = await load('hub/views.js')
-/** @type {typeof import('../src/hub/principals.ts')} */
-export const { addPrincipal } = await load('hub/principals.js')

@@ -29,10 +29,10 @@ const rowsAtOnce = 200
 
 /**
  * Sweeps run through a hub, until everything is settled or nothing moves any more.
- * @param {World} world @param {{ probe: boolean, withinMs: number }} limits
+ * @param {World} world @param {{ none: boolean, withinMs: number }} limits `none`: no attempt may stay unknown
  * @returns {Promise<{ settled: boolean, isMoving: boolean, [figure: string]: unknown }>} where it stood when the waiting ended
  */
-export async function settle(world, { probe, withinMs }) {
+export async function settle(world, { none, withinMs }) {
   const store = await openStore({ url: world.redis.url, name: 'torture-final' })
   const functions = functionsOf(store, keysOf(world.hub).tag)
   const deadlineAt = performance.now() + withinMs
@@ -43,7 +43,7 @@ export async function settle(world, { probe, withinMs }) {
     const ids = (await world.client.unknown()).map(({ id }) => id)
     const figures = { queued, claimed, mirrored, held, awaiting, owed, unknown: ids.length }
     // Whole deliveries are listed too, where the failover rule set them aside: they await nothing.
-    const open = probe ? 0 : ids.filter((id) => id.includes('/')).length
+    const open = none ? 0 : ids.filter((id) => id.includes('/')).length
     const settled = queued + claimed + mirrored + held + owed === 0 && awaiting === open
     return { settled, ...figures }
   }

@@ -129,7 +129,7 @@ async function campaign() {
   history.write({ kind: 'phase', phase: 'final' })
   const leftMs = seconds * 1000 + (restMs - writeWithinMs) * slowness - (performance.now() - loadedAt)
   const rest = await settle(world, {
-    probe,
+    none: probe && !faults.some(({ orphans }) => orphans),
     withinMs: Math.max(1000, Math.min(settleWithinMs * slowness, leftMs)),
   })
   history.write({ kind: 'settled', ...rest })

@@ -21,6 +21,7 @@ import { untilDone } from './waiting.mjs'
  * @typedef {object} Fault
  * @property {string} name
  * @property {boolean} [loses] it takes away what was acknowledged: made only where it is named
+ * @property {boolean} [orphans] what its node had begun may stay unknown, although that has a probe
  * @property {() => string | undefined} [needs] why it cannot be made on this machine
  * @property {(world: World) => Promise<(() => Promise<void> | void) | void>} [prepare] before anything is started: a proxy, another folder, an environment. What it returns puts it back when everything has ended
  * @property {(targets: Targets) => string[]} [targets] what it may hit, one of which is drawn: two faults never hit the same at a time. Its own name when absent

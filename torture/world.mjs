@@ -1,11 +1,12 @@
 // @ts-check
 // The processes of a run: one server, two hubs, four nodes on three hosts, two producers and an operator. Everything
 // is started again when it dies; nothing is ever ended that was not started here.
+import { createHash, randomBytes } from 'node:crypto'
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openClient, sweepNames, sweepSetting } from './built.mjs'
-import { addPrincipal, functionsOf, initRecord, keysOf, openStore, readerOf } from './built-record.mjs'
+import { functionsOf, initRecord, keysOf, openStore } from './built-record.mjs'
 import { openHistory } from './history.mjs'
 import { keep } from './keeper.mjs'
 import { freePorts } from './ports.mjs'
@@ -36,6 +37,8 @@ import { untilDone, within } from './waiting.mjs'
  * @property {readonly string[]} hubUrls of the hubs themselves
  * @property {number} deadPort where nothing listens
  * @property {string} hub the hub's name
+ * @property {Record<string, string>} nodeIds by the names of nodes, which they begin as; a node whose mirror was lost goes on under another. Read at every start
+ * @property {() => Promise<void>} makeAnew the record, after it was lost: with the same settings, principals and sessions
  * @property {Cast} cast
  * @property {(target: string) => Keeper} find by role and name: `node a1`
  * @property {import('../src/client/open-client.ts').Client} client of the conductor, by way of the first hub
@@ -113,6 +116,7 @@ export async function setStage({ dir, seed, random, probe, rate, fanOut }) {
   const onUnexpectedEnd = (end) => void unexpectedEnds.push(end)
   /** By the name of the process. @type {Record<string, string>} */
   const tokens = {}
+  const nodeIds = Object.fromEntries(names.nodes.map((name) => [name, name]))
   /** What a process that starts now is told, and what was heard from those that run. */
   const phase = { calm: false, draining: false, drained: new Set(), lifted: false }
 
@@ -154,6 +158,7 @@ export async function setStage({ dir, seed, random, probe, rate, fanOut }) {
         ? { http: world.hubsVia('node', name).at(-1), token: tokens[name] }
         : { redis: world.redisVia('node', name) }),
       host: hostOf(name),
+      node: nodeIds[name],
       mirror: join(folder(`mirrors/${name}`), 'mirror.db'),
       scopes: [scope],
       probe,
@@ -203,6 +208,11 @@ export async function setStage({ dir, seed, random, probe, rate, fanOut }) {
     hubUrls,
     deadPort,
     hub: hubName,
+    nodeIds,
+    makeAnew: async () => {
+      await makeRecord(redis.url, { afterLoss: true, tokens })
+      await openSessions()
+    },
     cast,
     find: (target) => {
       const found = everyone.find(({ role, name }) => `${role} ${name}` === target)
@@ -220,16 +230,21 @@ export async function setStage({ dir, seed, random, probe, rate, fanOut }) {
 
   async function start() {
     await redis.start()
-    Object.assign(tokens, await within(makeRecord(redis.url), initWithinMs, 'the record is made'))
+    for (const { name } of principals) tokens[name] = `hft_${randomBytes(32).toString('base64url')}`
+    await within(makeRecord(redis.url, { afterLoss: false, tokens }), initWithinMs, 'the record is made')
     world.client = clientOf(tokens['conductor'])
     await Promise.all(hubs.map((hub) => hub.start()))
+    await openSessions()
+    await Promise.all([...nodes, ...producers, operator].map((each) => each.start()))
+    void holdBack()
+  }
+
+  async function openSessions() {
     for (const [at, session] of cast.sessions.entries()) {
       const host = cast.hosts[at % cast.hosts.length] ?? ''
       const opening = { host, scope, restartBudget: 3 }
       await untilDone(() => world.client.openSession(session, opening, 'conductor'), initWithinMs)
     }
-    await Promise.all([...nodes, ...producers, operator].map((each) => each.start()))
-    void holdBack()
   }
 
   /** Producers wait while the nodes have too much before them: what is left when the load ends is bounded. */
@@ -301,24 +316,21 @@ const principals = [
   { name: nodeOverHttp, role: 'node', host: hostOf(nodeOverHttp), scopes: [scope] },
 ]
 
-/** The tokens of those who speak over HTTP. @param {string} url @returns {Promise<Record<string, string>>} */
-async function makeRecord(url) {
-  await initRecord({ redis: url, hub: hubName })
+/** @param {string} url @param {{ afterLoss: boolean, tokens: Record<string, string> }} how `tokens`: of those who speak over HTTP */
+async function makeRecord(url, { afterLoss, tokens }) {
+  await initRecord({ redis: url, hub: hubName, afterLoss })
   const store = await openStore({ url, name: 'torture-settings' })
-  const words = Object.entries(settings).map(([name, value]) => [name, String(value)])
-  const keys = keysOf(hubName)
-  const functions = functionsOf(store, keys.tag)
-  await functions.configure(Object.fromEntries(words), 'conductor')
-  /** @type {Record<string, string>} */
-  const tokens = {}
-  for (const principal of principals) {
-    const { token = '' } = await addPrincipal(
-      { functions, reader: readerOf(store, keys), keys },
-      principal,
-      'conductor',
-    )
-    tokens[principal.name] = token
+  try {
+    const functions = functionsOf(store, keysOf(hubName).tag)
+    const words = Object.entries(settings).map(([name, value]) => [name, String(value)])
+    await functions.configure(Object.fromEntries(words), 'conductor')
+    for (const { name, ...rest } of principals) {
+      const tokenSha256 = createHash('sha256')
+        .update(tokens[name] ?? '')
+        .digest('hex')
+      await functions.addPrincipal({ name, ...rest, tokenSha256 }, 'conductor')
+    }
+  } finally {
+    await store.close()
   }
-  await store.close()
-  return tokens
 }

@@ -293,6 +293,14 @@ describe('a history in which something is wrong', () => {
     ])
   })
 
+  it('an unknown one where every node has a probe, unless its node lost its mirror', () => {
+    const told = killed()
+    for (const lines of told.files.values()) {
+      for (const line of lines) if (line['kind'] === 'fault') line['name'] = 'mirror-deleted'
+    }
+    expect(verdictOf(told, { probe: true })).toMatchObject({ unknown: 1, explained: 1, violations: [] })
+  })
+
   it.each(['aof-old-copy', 'read-only'])('history_lost, unless %s was made', (fault) => {
     const told = killed()
     told.final.unknown = told.final.unknown.map(({ id }) => ({ id, reason: 'history_lost' }))

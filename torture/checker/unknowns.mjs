@@ -17,6 +17,9 @@ import { timesOf } from './times.mjs'
  */
 const losing = new Set(['aof-old-copy', 'aof-cut', 'aof-flip', 'aof-missing-manifest', 'read-only'])
 
+/** Faults that take a node's mirror: nobody can ask any more what became of what it had begun. */
+const orphaning = new Set(['mirror-deleted', 'mirror-corrupt'])
+
 /** A fault is written down a moment before it is made. */
 const slackNs = 500e6
 
@@ -35,6 +38,9 @@ export function checkUnknowns(file) {
       logged(attempt.begun, delivery),
       ...attempt.unknown.slice(0, 1).map((entry) => logged(entry, delivery)),
     ]
+    const orphaned = { from: times.earliest(attempt.begun.index), to: file.final.t }
+    if (file.faults.some((fault) => orphaning.has(fault.name) && explains(fault, attempt, orphaned)))
+      return []
     if (file.rules.probe)
       return [unexplained(delivery, `${id} stayed unknown, though its node has a probe`, shown)]
     const open = {
@@ -73,6 +79,11 @@ function marksOf(file, id) {
 
 /** @param {Fault} fault @param {AttemptStory} attempt @param {{ from: number, to: number }} open */
 function explains({ node, from, to }, attempt, open) {
-  if (node === undefined || !(isNode(attempt.node, node) || node === attempt.node)) return false
+  if (node === undefined || !isNode(slotOf(attempt.node), slotOf(node))) return false
   return from - slackNs <= open.to && to + slackNs >= open.from
+}
+
+/** A node that lost its mirror goes on as `a1~2`. @param {string} name */
+function slotOf(name) {
+  return name.replace(/~\d+$/, '')
 }

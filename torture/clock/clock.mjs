@@ -1,15 +1,15 @@
 // @ts-check
 // A wall clock that can be moved, for one process or several: a small library in front of the system's.
-import { spawnSync } from 'node:child_process'
 import { closeSync, openSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { addPreload, compileLibrary, preloadNeeds } from '../preload.mjs'
 
 /** @typedef {import('../world.mjs').World} World */
 
 /**
  * @typedef {object} Clock
- * @property {Record<string, string>} env for the processes whose clock it is
+ * @property {(env: Record<string, string>) => void} addTo the environment of a process makes this its clock
  * @property {(offsetMs: number) => void} set beside the true time; at once
  * @property {() => void} close
  */
@@ -17,34 +17,22 @@ import { fileURLToPath } from 'node:url'
 const source = fileURLToPath(new URL('shim.c', import.meta.url))
 const nanosecondsAMs = 1_000_000n
 
-/** Why no clock can be moved here; undefined when it can. @returns {string | undefined} */
-export function clockNeeds() {
-  if (process.platform !== 'linux') return 'moving a clock needs Linux (LD_PRELOAD)'
-  if (process.arch !== 'x64' && process.arch !== 'arm64')
-    return `moving a clock is not made for ${process.arch}`
-  if (compiler() === undefined) return 'moving a clock needs a C compiler: apt-get install -y gcc libc6-dev'
-  return undefined
-}
-
-function compiler() {
-  return ['cc', 'gcc', 'clang'].find(
-    (name) => spawnSync(name, ['--version'], { stdio: 'ignore' }).status === 0,
-  )
-}
+/** Why no clock can be moved here; undefined when it can. */
+export const clockNeeds = () => preloadNeeds('moving a clock')
 
 /** Compiles the library into the folder and makes a clock there that shows the true time. @param {string} dir @returns {Clock} */
 export function makeClock(dir) {
   const library = join(dir, 'clock.so')
-  const words = ['-shared', '-fPIC', '-O2', '-o', library, source]
-  const built = spawnSync(compiler() ?? 'cc', words, { encoding: 'utf8' })
-  if (built.status !== 0)
-    throw new Error(`the clock cannot be compiled: ${built.stderr || built.error?.message}`)
+  compileLibrary(source, library)
   const file = join(dir, 'clock-offset')
   writeFileSync(file, Buffer.alloc(8))
   const descriptor = openSync(file, 'r+')
   const bytes = Buffer.alloc(8)
   return {
-    env: { LD_PRELOAD: library, HOLDFAST_CLOCK: file },
+    addTo: (env) => {
+      addPreload(env, library)
+      env['HOLDFAST_CLOCK'] = file
+    },
     set: (offsetMs) => {
       bytes.writeBigInt64LE(BigInt(Math.round(offsetMs)) * nanosecondsAMs)
       writeSync(descriptor, bytes, 0, 8, 0)
@@ -61,7 +49,7 @@ export async function prepareServerClock(world) {
   if (serverClocks.has(world)) return
   const clock = makeClock(world.dir)
   serverClocks.set(world, clock)
-  Object.assign(world.env.redis, clock.env)
+  clock.addTo(world.env.redis)
   return clock.close
 }
 

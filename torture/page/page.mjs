@@ -8,15 +8,15 @@ import { figuresOf } from './figures.mjs'
 /** @typedef {import('../mutants/result.mjs').Result} MutantResult */
 /** @typedef {{ at: string, right: number, of: number, mutants: MutantResult[] }} Mutants */
 /** What torture/mirror-power.mjs tells. @typedef {{ at: string, cuts: number, whileOpening: number, acknowledged: number, compared: number, lost: number, returned: number, wrong: number, torn: number, corrupt: number }} MirrorPower */
-/** What the page is made of; `undefined` where it was not made yet. @typedef {{ campaign: Campaign | undefined, mutants: Mutants | undefined, mirrorPower: MirrorPower | undefined, groups: readonly import('./scenarios.mjs').Group[] }} Sources */
+/** What the page is made of; `undefined` where it was not made yet. @typedef {{ campaign: Campaign | undefined, mutants: Mutants | undefined, mirrorPower: MirrorPower | undefined, groups: readonly import('./scenarios.mjs').Group[], faultFiles?: readonly string[] }} Sources `faultFiles`: the faults of torture/faults */
 
 const notYet = 'Not run yet.'
 
 /** @param {string} template @param {Sources} sources */
-export function pageOf(template, { campaign, mutants, mirrorPower, groups }) {
+export function pageOf(template, { campaign, mutants, mirrorPower, groups, faultFiles = [] }) {
   const parts = {
     figures: campaign === undefined ? notYet : figuresOf(campaign),
-    faults: campaign === undefined ? notYet : faultTable(campaign),
+    faults: campaign === undefined ? notYet : faultTable(campaign, faultFiles),
     reds: campaign === undefined ? notYet : redsOf(campaign),
     replay: campaign === undefined ? '' : exampleOf(campaign),
     mutants: mutants === undefined ? '' : mutantTable(mutants),
@@ -28,8 +28,8 @@ export function pageOf(template, { campaign, mutants, mirrorPower, groups }) {
   return page.replaceAll(/\n{3,}/g, '\n\n').replace(/\s*$/, '\n')
 }
 
-/** @param {Campaign} campaign */
-function faultTable({ faults, notCounted, leftOut }) {
+/** @param {Campaign} campaign @param {readonly string[]} files */
+function faultTable({ faults, notCounted, leftOut }, files) {
   const rows = Object.entries(faults).map(([name, { runs, struck, deliveries, lost, twice, unknown }]) => [
     `\`${name}\``,
     ...[runs, struck, deliveries, lost, twice, unknown].map(numberOf),
@@ -39,8 +39,15 @@ function faultTable({ faults, notCounted, leftOut }) {
     rows,
   )
   const apart = `Not counted, for they take away what was acknowledged before anything of Holdfast sees it: ${notCounted.map((name) => `\`${name}\``).join(', ')}.`
+  const later = files.filter((name) => !(name in faults) && !(name in leftOut) && !notCounted.includes(name))
+  const since = `Added after this campaign, and not in it: ${later.map((name) => `\`${name}\``).join(', ')}.`
   const missing = Object.entries(leftOut).map(([name, why]) => `- without \`${name}\`: ${why}`)
-  return [table, apart, ...(missing.length === 0 ? [] : [missing.join('\n')])].join('\n\n')
+  return [
+    table,
+    apart,
+    ...(later.length === 0 ? [] : [since]),
+    ...(missing.length === 0 ? [] : [missing.join('\n')]),
+  ].join('\n\n')
 }
 
 /** @param {Campaign} campaign */

@@ -241,7 +241,7 @@ export const groups = [
       {
         what: 'The disk is full, the server’s or a mirror’s: nothing acknowledged is lost, work goes on by itself when there is room',
         tests: at('test/sweeps/outages.test.ts', 'after its files had no room to grow, which ended it'),
-        faults: ['disk-full', 'mirror-full'],
+        faults: ['disk-full', 'mirror-full', 'fsync-error'],
       },
       {
         what: 'The power fails at any moment: everything acknowledged is there; with `everysec` the same check fails',

@@ -15,6 +15,7 @@ import { endAtCrash, followConductor, killPoint, lineLog, optionsOfThis, say } f
  * @property {string} name
  * @property {string} seed
  * @property {string} host
+ * @property {string} node its id: its name, until its mirror is lost
  * @property {string} hub
  * @property {string} [redis]
  * @property {string} [http]
@@ -33,7 +34,7 @@ const oddities = { not_sent: 0.03, terminal: 0.01, thrown: 0.006, thrownAfterEff
 
 /** @type {NodeOptions} */
 const options = optionsOfThis()
-const { history: dir, name, seed, host, hub } = options
+const { history: dir, name, seed, host, node: nodeId, hub } = options
 let { calm } = options
 
 /** @type {typeof import('../../src/node/index.ts')} */
@@ -62,7 +63,7 @@ function mark(type, attempt, digest, more = {}) {
     epoch,
     replay,
     digest,
-    node: name,
+    node: nodeId,
     ...more,
   })
   marks.sync()
@@ -137,7 +138,7 @@ const node = createNode({
     ? { redis: options.redis }
     : { http: { url: options.http, token: options.token } }),
   host,
-  node: name,
+  node: nodeId,
   hub,
   mirror: options.mirror,
   scopes: options.scopes,
