@@ -56,7 +56,7 @@ function table({ totals }) {
     ['green', green],
     ['red', red],
     ['inconclusive', inconclusive],
-    ['run again alone, for they were too slow', repeated],
+    ['run again alone, for they could not be judged', repeated],
     ['faults made', totals.faults],
     ['of these power cuts of the server', totals.powerCuts],
     ['of these power cuts under mirrors', totals.mirrorPowerCuts],

@@ -66,7 +66,7 @@ function redsOf({ records, ...plan }) {
     `\`${commandOf(record, plan)}\``,
   ])
   const words =
-    'A run that was too slow to be judged (nothing lost, nothing run twice) was run once more, alone; what was so again counts as red.'
+    'A run that could not be judged, mostly for slowness (nothing lost, nothing run twice), was run once more, alone; what was so again counts as red.'
   return `${words}\n\n${tableOf(['seed', 'result', 'why', 'alone', 'again'], rows)}`
 }
 
