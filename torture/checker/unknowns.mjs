@@ -18,7 +18,7 @@ import { timesOf } from './times.mjs'
 const losing = new Set(['aof-old-copy', 'aof-cut', 'aof-flip', 'aof-missing-manifest', 'read-only'])
 
 /** Faults that take a node's mirror: nobody can ask any more what became of what it had begun. */
-const orphaning = new Set(['mirror-deleted', 'mirror-corrupt'])
+const orphaning = new Set(['mirror-deleted'])
 
 /** A fault is written down a moment before it is made. */
 const slackNs = 500e6
