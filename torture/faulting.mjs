@@ -1,7 +1,7 @@
 // @ts-check
 // Makes the faults of a schedule at their times, and tells the history of each.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { restMs } from './schedule.mjs'
+import { Misbehaviour, restMs } from './schedule.mjs'
 import { within } from './waiting.mjs'
 
 /** @typedef {import('./world.mjs').World} World */
@@ -63,6 +63,7 @@ async function makeOne(world, fault, planned, { busy, made }) {
   } catch (error) {
     // Its target may be down already; what was done of it is over all the same, or the run will tell.
     world.history.write({ ...about, type: 'end', error: String(error) })
+    if (error instanceof Misbehaviour) world.misbehaviours.push(`${name}: ${error.message}`)
   }
   // Its rest counts from when it works again: on a busy machine that is later than was drawn, and without it a
   // process that is slow to start would be hit again before it did anything.

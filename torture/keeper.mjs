@@ -12,6 +12,7 @@ import { crashCode } from './processes/shared.mjs'
  * @typedef {object} Keeper
  * @property {string} role
  * @property {string} name
+ * @property {string} logFile what its processes say
  * @property {number} pid of the process that runs now, or of the last one
  * @property {boolean} isUp it runs and has said that it works
  * @property {boolean} mayEnd set by a fault while its process may end by itself; a crash is none of its business
@@ -20,6 +21,7 @@ import { crashCode } from './processes/shared.mjs'
  * @property {() => Promise<void>} restart ended at once where it runs, and started
  * @property {(signal: NodeJS.Signals) => boolean} kill a signal to the process that runs now; false where none does. It is started again after a while
  * @property {(withinMs: number) => Promise<void>} whenUp rejects when it does not work in time
+ * @property {(withinMs: number) => Promise<number | null>} nextEnd the exit code of the process that runs now, once it has ended
  * @property {(message: object) => void} tell
  * @property {(point: string, nth: number) => void} arm it kills itself there
  * @property {() => boolean} disarm true where it did
@@ -59,6 +61,9 @@ export function keep(given) {
   const changed = new Set()
   let [starts, lastPid] = [0, 0]
   let mayEndUntil = Number.NEGATIVE_INFINITY
+  /** @type {number | null} */
+  let lastCode = null
+  let ends = 0
   let [isWanted, isUp, isEndMeant, wasArmed, hit] = [false, false, false, false, false]
 
   function launch() {
@@ -97,6 +102,8 @@ export function keep(given) {
     history.write({ kind: 'exit', target: target(), code, signal, expected })
     child = undefined
     isUp = false
+    lastCode = code
+    ends += 1
     if (!expected) given.onUnexpectedEnd({ target: target(), code, signal })
     if (isWanted) timer = setTimeout(launch, random.int(restartMs.least, restartMs.most))
     tellAll()
@@ -165,6 +172,7 @@ export function keep(given) {
   return {
     role,
     name,
+    logFile,
     get mayEnd() {
       return performance.now() < mayEndUntil
     },
@@ -185,6 +193,11 @@ export function keep(given) {
     },
     kill: send,
     whenUp,
+    nextEnd: async (withinMs) => {
+      const before = ends
+      await until(() => ends > before, withinMs, 'does not end')
+      return lastCode
+    },
     tell: (message) => {
       if (child?.connected) child.send(message, () => {})
     },

@@ -7,6 +7,11 @@ import { join } from 'node:path'
 
 const file = 'mirror.db'
 
+/** @param {World} world @param {string} target `node a1` */
+export function mirrorOf(world, target) {
+  return join(world.dir, 'mirrors', world.find(target).name, file)
+}
+
 /**
  * A mirror that is gone cannot be had back, and what its node had begun stays unknown: the process goes on with a new
  * mirror, as another node of its host.

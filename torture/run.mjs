@@ -136,12 +136,19 @@ async function campaign() {
   tell(`${rest.settled ? 'settled' : 'not settled'}: ${JSON.stringify(rest)}`)
   doing = 'writing the final record'
   await within(writeFinal(world, historyDir, { seed, probe, rest }), writeWithinMs * slowness, doing)
-  const ends = world.unexpectedEnds
+  const { unexpectedEnds: ends, misbehaviours } = world
   await endAll()
 
   doing = 'checking'
   const verdict = check(historyDir)
-  return report(verdict, { plan: schedule, counts: made.counts(), settled: rest, isHealed, ends })
+  return report(verdict, {
+    plan: schedule,
+    counts: made.counts(),
+    settled: rest,
+    isHealed,
+    ends,
+    misbehaviours,
+  })
 }
 
 /**
@@ -162,16 +169,19 @@ async function healed(made, healing) {
 
 /**
  * @param {import('./checker/index.mjs').Verdict} verdict
- * @param {{ plan: string, counts: Record<string, number>, settled: { settled: boolean }, isHealed: boolean, ends: import('./world.mjs').World['unexpectedEnds'] }} run
+ * @param {{ plan: string, counts: Record<string, number>, settled: { settled: boolean }, isHealed: boolean, ends: import('./world.mjs').World['unexpectedEnds'], misbehaviours: string[] }} run
  */
-function report(verdict, { plan, counts, settled, isHealed, ends }) {
-  const isGreen = verdict.ok && ends.length === 0 && isHealed && settled.settled
+function report(verdict, { plan, counts, settled, isHealed, ends, misbehaviours }) {
+  const isGreen = verdict.ok && ends.length === 0 && misbehaviours.length === 0 && isHealed && settled.settled
   const isKept = values.keep || values.dir !== undefined || !isGreen
   if (!isKept) rmSync(dir, { recursive: true, force: true })
-  const unexpected = ends.map(
-    ({ target: { role, name, pid }, code, signal }) =>
-      `${role} ${name} (pid ${pid}) ended by itself: ${signal ?? `exit ${code}`}`,
-  )
+  const unexpected = [
+    ...misbehaviours,
+    ...ends.map(
+      ({ target: { role, name, pid }, code, signal }) =>
+        `${role} ${name} (pid ${pid}) ended by itself: ${signal ?? `exit ${code}`}`,
+    ),
+  ]
   if (json) {
     const tookMs = Math.round(performance.now() - startedAt)
     const folder = isKept ? { dir, schedule: plan } : {}
@@ -190,11 +200,16 @@ function report(verdict, { plan, counts, settled, isHealed, ends }) {
   return isGreen ? 0 : 1
 }
 
+/** Whether it is made where nobody names it. @param {import('./schedule.mjs').Fault | undefined} fault */
+function isForAll(fault) {
+  return fault?.loses !== true && fault?.doubts !== true
+}
+
 /** @param {string[] | undefined} wanted */
 async function chooseFaults(wanted) {
   const known = await loadFaults()
   const all = [...known.keys()]
-  const chosen = (wanted ?? all.filter((name) => !known.get(name)?.loses)).map(
+  const chosen = (wanted ?? all.filter((name) => isForAll(known.get(name)))).map(
     (name) => known.get(name) ?? refuse(`--faults ${name}: there is ${all.join(', ')}`),
   )
   return chosen.filter(({ name, needs }) => {

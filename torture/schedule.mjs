@@ -21,6 +21,7 @@ import { untilDone } from './waiting.mjs'
  * @typedef {object} Fault
  * @property {string} name
  * @property {boolean} [loses] it takes away what was acknowledged: made only where it is named
+ * @property {boolean} [doubts] nothing is lost, but nobody can show that: what waits may become unknown. Made only where it is named
  * @property {boolean} [orphans] what its node had begun may stay unknown, although that has a probe
  * @property {() => string | undefined} [needs] why it cannot be made on this machine
  * @property {(world: World) => Promise<(() => Promise<void> | void) | void>} [prepare] before anything is started: a proxy, another folder, an environment. What it returns puts it back when everything has ended
@@ -31,6 +32,9 @@ import { untilDone } from './waiting.mjs'
  * @property {number} [restMs] no other hits the same target for so long after it has ended (1000)
  * @property {(world: World, random: Random, planned: Planned) => Promise<() => Promise<void> | void>} begin
  */
+
+/** What a fault saw of the fleet that must never be: the run is red, whatever its history says. */
+export class Misbehaviour extends Error {}
 
 const meanGapMs = 700
 /** Of a fault that does not say so itself. */
@@ -92,6 +96,17 @@ const ownFaults = [
   },
   {
     name: 'read-only',
+    targets: onRedis,
+    restMs: redisRestMs,
+    begin: async ({ redis }) => {
+      await redis.call(['CONFIG', 'SET', 'min-replicas-to-write', 1])
+      return () => insist(redis, ['CONFIG', 'SET', 'min-replicas-to-write', 0])
+    },
+  },
+  {
+    // Not always made: afterwards nobody can show that nothing was lost, and whole hosts may be set aside.
+    name: 'replica',
+    doubts: true,
     targets: onRedis,
     restMs: redisRestMs,
     begin: async ({ redis, deadPort }) => {

@@ -43,6 +43,7 @@ import { untilDone, within } from './waiting.mjs'
  * @property {(target: string) => Keeper} find by role and name: `node a1`
  * @property {import('../src/client/open-client.ts').Client} client of the conductor, by way of the first hub
  * @property {{ target: Target, code: number | null, signal: string | null }[]} unexpectedEnds of processes that nobody killed
+ * @property {string[]} misbehaviours what faults saw that must never be
  */
 
 /** @typedef {{ dir: string, seed: string, random: import('./random.mjs').Random, probe: boolean, rate: number, fanOut: number }} WorldOptions */
@@ -221,6 +222,7 @@ export async function setStage({ dir, seed, random, probe, rate, fanOut }) {
     },
     client: clientOf(undefined),
     unexpectedEnds,
+    misbehaviours: [],
   }
 
   /** @param {string | undefined} token */

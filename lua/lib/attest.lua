@@ -79,6 +79,12 @@ local function begin_comparing(ctx, id)
   return ctx.now, from
 end
 
+-- What is unfinished on the host is going to be set aside, for this node: it did not show what it saw, or its entry is gone.
+local function doubt_host(ctx, host, node)
+  if redis.call('HSETNX', hf.key.doubted(ctx.tag), host, 'start') == 0 then return end
+  redis.call('HSET', hf.key.host(ctx.tag, host), 'set_aside_for', node)
+end
+
 -- A node tells what it saw last, once to every server: with its first join or heartbeat under a new replication id.
 function hf.present(ctx, host, node, seen)
   local id = replication()
@@ -94,7 +100,7 @@ function hf.present(ctx, host, node, seen)
   end
   redis.call('HSET', key, 'lost_entry', seen)
   declare_lost(ctx, seen, host .. '/' .. node)
-  redis.call('HSETNX', hf.key.doubted(ctx.tag), host, 'start')
+  doubt_host(ctx, host, node)
 end
 
 -- Nodes that lived when the comparison began and have not spoken since.
@@ -111,16 +117,16 @@ local function unheard(ctx, id, from)
   return names
 end
 
--- Every node of the host has shown that the record is not behind what it saw. Who left cleanly ran nothing.
-local function is_proven(ctx, host, id)
+-- A node of the host that has not shown that the record is not behind what it saw. Who left cleanly ran nothing.
+local function unproven(ctx, host, id)
   for _, field in ipairs(redis.call('HKEYS', hf.key.host(ctx.tag, host))) do
     local node = string.match(field, '^node:(.+)$')
     if node then
       local known = redis.call('HMGET', hf.key.node(ctx.tag, host, node), 'presented', 'lost_entry', 'state')
-      if known[3] ~= 'left' and (known[1] ~= id or known[2]) then return false end
+      if known[3] ~= 'left' and (known[1] ~= id or known[2]) then return node end
     end
   end
-  return true
+  return nil
 end
 
 -- Looks at a slice of the hosts. True at the end.
@@ -129,7 +135,8 @@ local function look_at_hosts(ctx, id)
   local cursor = redis.call('HGET', key, 'attesting_cursor') or '0'
   local slice = redis.call('SSCAN', hf.key.hosts(ctx.tag), cursor, 'COUNT', HOSTS_A_CALL)
   for _, host in ipairs(slice[2]) do
-    if not is_proven(ctx, host, id) then redis.call('HSETNX', hf.key.doubted(ctx.tag), host, 'start') end
+    local node = unproven(ctx, host, id)
+    if node then doubt_host(ctx, host, node) end
   end
   redis.call('HSET', key, 'attesting_cursor', slice[1])
   return slice[1] == '0'
@@ -179,20 +186,27 @@ local function set_one_aside(ctx, id, entry, host)
   return true
 end
 
--- A slice of what is unfinished on one host in doubt becomes unknown. True while there is more.
+-- A slice of what is unfinished on one host in doubt becomes unknown. True while there is more; and the host.
 local function set_aside(ctx)
   local doubted = redis.call('HRANDFIELD', hf.key.doubted(ctx.tag))
-  if not doubted then return false end
+  if not doubted then return false, nil end
   local cursor = redis.call('HGET', hf.key.doubted(ctx.tag), doubted)
   local next_cursor, more = hf.host_slice(ctx, doubted, cursor, set_one_aside)
   if more then
     redis.call('HSET', hf.key.doubted(ctx.tag), doubted, next_cursor)
-    return true
+    return true, doubted
   end
   redis.call('HDEL', hf.key.doubted(ctx.tag), doubted)
   redis.call('HSET', hf.key.host(ctx.tag, doubted), 'set_aside_at', ctx.now)
   hf.ring(ctx, doubted, 'attested')
-  return redis.call('EXISTS', hf.key.doubted(ctx.tag)) == 1
+  return redis.call('EXISTS', hf.key.doubted(ctx.tag)) == 1, doubted
+end
+
+-- What the log tells of a slice, beside its moves: for which node its host was doubted.
+local function told_of(ctx, doubted)
+  if not doubted or #ctx.moves == 0 then return nil end
+  local node = redis.call('HGET', hf.key.host(ctx.tag, doubted), 'set_aside_for')
+  return node and { 'for', doubted .. '/' .. node }
 end
 
 local function attest_reply(ctx, more, waited_for)
@@ -208,8 +222,8 @@ function hf.attest(ctx, presenter, seen, appendfsync, presented_to)
   local id, was_replica = replication()
   if presented_to ~= id and is_missing(ctx, seen) then declare_lost(ctx, seen, presenter) end
   if ctx.attested == id then
-    local more = set_aside(ctx)
-    hf.finish(ctx, 'set_aside', presenter)
+    local more, doubted = set_aside(ctx)
+    hf.finish(ctx, 'set_aside', presenter, told_of(ctx, doubted))
     return attest_reply(ctx, more)
   end
   local since, from = begin_comparing(ctx, id)

@@ -153,6 +153,10 @@ describe('a record that is behind what its nodes saw', () => {
     expect(await record.fields(queued)).toMatchObject({ unknown_reason: 'history_lost' })
     expect(await record.states([kept])).toEqual(['queued'])
     expect(await identity('rewound_why')).toContain('seen by lost/n1')
+    const log = (await record.send('XRANGE', record.keys.log, '-', '+')) as [string, string[]][]
+    const [setAside = []] = log.flatMap(([, fields]) => (fields.includes('set_aside') ? [fields] : []))
+    expect(setAside.slice(setAside.indexOf('for')).slice(0, 2)).toEqual(['for', 'lost/n1'])
+    expect(await record.send('HGET', record.keys.host('lost'), 'set_aside_for')).toBe('n1')
 
     expect((await record.claim(lost)).deliveries).toEqual([])
     const [claimed] = (await record.claim(fine)).deliveries

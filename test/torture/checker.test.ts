@@ -300,16 +300,6 @@ describe('a history in which something is wrong', () => {
     }
     expect(verdictOf(told, { probe: true })).toMatchObject({ unknown: 1, explained: 1, violations: [] })
   })
-
-  it.each(['aof-old-copy', 'read-only'])('history_lost, unless %s was made', (fault) => {
-    const told = killed()
-    told.final.unknown = told.final.unknown.map(({ id }) => ({ id, reason: 'history_lost' }))
-    expect(verdictOf(told, { probe: true }).explained).toBe(0)
-    for (const lines of told.files.values()) {
-      for (const line of lines) if (line['kind'] === 'fault') line['name'] = fault
-    }
-    expect(verdictOf(told, { probe: true })).toMatchObject({ unknown: 1, explained: 1 })
-  })
 })
 
 it('knows the transitions of the contract', () => {

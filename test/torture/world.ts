@@ -40,7 +40,7 @@ export function createWorld() {
   const rows = new Map<string, Row>()
   const messages = new Map<string, FinalMessage>()
   const keys = new Map<string, FinalMessage>()
-  const unknown = new Set<string>()
+  const unknown = new Map<string, string>()
   const nodes = new Map<string, TestNode>()
   const fences = new Set<string>()
   let [tick, ops, pids, faults] = [0, 0, 100, 0]
@@ -242,7 +242,7 @@ export function createWorld() {
   function listUnknown(node: TestNode, id: string, verb: string) {
     const attempt = `${id}/${lastOf(id)?.number}`
     if (unknown.has(attempt)) return
-    unknown.add(attempt)
+    unknown.set(attempt, 'executor_died')
     record(verb, verb === 'report' ? nameOf(node) : 'sweep', [[attempt, 'executing', 'unknown']])
   }
 
@@ -328,6 +328,17 @@ export function createWorld() {
     for (const each of gone) resume(node, nameOf(each))
   }
 
+  /** The record lost history, or cannot show that it did not; `node` had not presented what it saw. */
+  function loseHistory(why: string) {
+    record('history_lost', 'h1', [], { generation: '2', why })
+  }
+
+  function setAside(id: string, node?: string) {
+    record('set_aside', 'h1', [[id, row(id).state, 'unknown']], node === undefined ? {} : { for: node })
+    Object.assign(row(id), { state: 'unknown', epoch: 2_000_000, reason: 'history_lost' })
+    unknown.set(id, 'history_lost')
+  }
+
   function setFence(kind: string, scope: string, how: 'ok' | 'done' | 'not' = 'ok') {
     ops += 1
     const about = { kind: 'fence', act: 'set', op: `o1/${ops}`, fence: kind, scope }
@@ -398,7 +409,7 @@ export function createWorld() {
       },
       deliveries,
       messages: [...messages.values()],
-      unknown: [...unknown].map((id) => ({ id, reason: 'executor_died' })),
+      unknown: [...unknown].map(([id, reason]) => ({ id, reason })),
       held: deliveries.filter(({ state }) => state === 'held').map(({ id }) => ({ id, reason: 'hold' })),
       log,
     }
@@ -424,6 +435,8 @@ export function createWorld() {
     hold,
     fault,
     listUnknown,
+    loseHistory,
+    setAside,
     record,
     note: (node: TestNode, data: Data) => write('node', node.name, node.pid, data),
     heal,

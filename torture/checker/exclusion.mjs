@@ -134,6 +134,11 @@ export function isNode(recordedName, name) {
   return recordedName === name || recordedName.endsWith(`/${name}`)
 }
 
+/** A node that lost its mirror goes on as `a1~2`. @param {string} name */
+export function slotOf(name) {
+  return name.replace(/~\d+$/, '')
+}
+
 /** What the record says of each attempt, against its marks. @param {Case} file @param {FinalDelivery} delivery @returns {Violation[]} */
 function checkAttempts(file, delivery) {
   if (file.moving) return []

@@ -3,7 +3,8 @@
 // that threw. With an honest probe on every node nothing stays unknown.
 
 import { logged, told } from './evidence.mjs'
-import { isNode } from './exclusion.mjs'
+import { isNode, slotOf } from './exclusion.mjs'
+import { setAsideBy } from './set-aside.mjs'
 import { timesOf } from './times.mjs'
 
 /** @typedef {import('./words.mjs').AttemptStory} AttemptStory */
@@ -11,14 +12,8 @@ import { timesOf } from './times.mjs'
 /** @typedef {import('./words.mjs').Fault} Fault */
 /** @typedef {import('./words.mjs').Violation} Violation */
 
-/**
- * Faults after which the record itself has lost history, and one after which it cannot be shown that it has not: the
- * server was a replica, and not every node was there to compare what it saw.
- */
-const losing = new Set(['aof-old-copy', 'aof-cut', 'aof-flip', 'aof-missing-manifest', 'read-only'])
-
 /** Faults that take a node's mirror: nobody can ask any more what became of what it had begun. */
-const orphaning = new Set(['mirror-deleted'])
+const orphaning = new Set(['mirror-deleted', 'mirror-corrupt'])
 
 /** A fault is written down a moment before it is made. */
 const slackNs = 500e6
@@ -27,11 +22,10 @@ const slackNs = 500e6
 export function checkUnknowns(file) {
   const times = timesOf(file)
   const ids = file.record.unknown.map(({ id }) => id)
-  const lostHistory = file.faults.some(({ name }) => losing.has(name))
+  const setAside = setAsideBy(file, times)
   const violations = file.record.unknown.flatMap(({ id, reason }) => {
-    // Named, instead of handed out once more.
-    if (lostHistory && reason === 'history_lost') return []
     const [delivery = ''] = id.split('/')
+    if (reason === 'history_lost') return setAside(id)
     const attempt = file.stories.get(delivery)?.attempts.find((each) => each.id === id)
     if (attempt === undefined) return [unexplained(delivery, `${id} is unknown, and was never begun`, [])]
     const shown = [
@@ -81,9 +75,4 @@ function marksOf(file, id) {
 function explains({ node, from, to }, attempt, open) {
   if (node === undefined || !isNode(slotOf(attempt.node), slotOf(node))) return false
   return from - slackNs <= open.to && to + slackNs >= open.from
-}
-
-/** A node that lost its mirror goes on as `a1~2`. @param {string} name */
-function slotOf(name) {
-  return name.replace(/~\d+$/, '')
 }
