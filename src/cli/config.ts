@@ -5,13 +5,14 @@ import { z } from 'zod'
 import { httpUrl } from '../client/exchange.js'
 import { isHoldfastError } from '../contract/errors.js'
 import { isHubName } from '../contract/ids.js'
+import type { RedisAddress } from '../contract/redis-address.js'
 import { redactUrl } from '../record/connections.js'
-import { isReadable } from './files.js'
+import { isReadable, textOf } from './files.js'
 
 /** What every command is told about where it works. Flags > environment > `holdfast.config.json`. */
 export interface Settings {
   /** Absent: the embedded server in the data folder. */
-  readonly redis?: string
+  readonly redis?: RedisAddress
   /** Work through a hub over HTTP instead of on the record. */
   readonly http?: HttpSettings
   readonly hub: string
@@ -45,6 +46,9 @@ const members = {
     const problem = problemOfUrl(url)
     if (problem !== undefined) context.addIssue({ code: 'custom', message: problem })
   }),
+  redisCa: z.string().refine(isReadable, 'names no file that can be read'),
+  redisCert: z.string().refine(isReadable, 'names no file that can be read'),
+  redisKey: z.string().refine(isReadable, 'names no file that can be read'),
   url: z.string().refine(isHttpUrl, 'must be http:// or https:// without user, password, query or fragment'),
   token: z.string().regex(/^[\x21-\x7e]{1,512}$/, 'is no token'),
   ca: z.string().refine(isReadable, 'names no file that can be read'),
@@ -61,6 +65,9 @@ type FileMembers = z.infer<typeof fileSchema>
 
 const variables: Readonly<Record<Member, string>> = {
   redis: 'HOLDFAST_REDIS',
+  redisCa: 'HOLDFAST_REDIS_CA',
+  redisCert: 'HOLDFAST_REDIS_CERT',
+  redisKey: 'HOLDFAST_REDIS_KEY',
   url: 'HOLDFAST_URL',
   token: 'HOLDFAST_TOKEN',
   ca: 'HOLDFAST_CA',
@@ -104,8 +111,21 @@ export function readSettings(
     }
     const onRecord = sources.indexOf(byRedis) < sources.indexOf(byUrl)
     if (onRecord || byUrl === 'none') refuseCredentials()
-    if (onRecord) return redis === undefined ? {} : { redis }
+    if (onRecord) return redis === undefined ? {} : { redis: withTls(redis) }
     return url === undefined ? {} : { http: httpOf(url) }
+  }
+
+  /** PEM files belong to a `rediss://` URL; what speaks plainly takes no notice of a file that was set for another one. */
+  function withTls(url: string): RedisAddress {
+    const [ca, cert, key] = [textOf(pick('redisCa')), textOf(pick('redisCert')), textOf(pick('redisKey'))]
+    if ((cert === undefined) !== (key === undefined))
+      problems.push('--redis-cert and --redis-key belong together')
+    const isGiven = ca !== undefined || cert !== undefined
+    if (url.startsWith('rediss')) return isGiven ? { url, tls: { ca, cert, key } } : url
+    for (const member of redisFiles.filter((each) => sourceOf(each) === 'flag')) {
+      problems.push(`${flagOf(member)}: belongs to a rediss:// URL`)
+    }
+    return url
   }
 
   /** A flag that says who speaks to a hub, where none is spoken to: the hub was meant, not the record. */
@@ -145,6 +165,8 @@ export function readSettings(
 /** Where a setting was given, the weightier first. */
 const sources = ['flag', 'variable', 'file', 'none'] as const
 type Source = (typeof sources)[number]
+
+const redisFiles = ['redisCa', 'redisCert', 'redisKey'] as const
 
 /** What belongs to a URL. */
 const credentials = ['token', 'ca', 'clientCert', 'clientKey'] as const

@@ -6,6 +6,7 @@ import { ExchangeFailure } from '../client/exchange.js'
 import { openClient } from '../client/open-client.js'
 import { HoldfastError, isHoldfastError } from '../contract/errors.js'
 import type { HubCalls } from '../contract/hub.js'
+import type { RedisAddress } from '../contract/redis-address.js'
 import { openHub } from '../hub/open-hub.js'
 import { type EmbeddedServer, startEmbedded } from '../record/embedded.js'
 import { defaultData, type HttpSettings, type Settings } from './config.js'
@@ -15,7 +16,7 @@ import { say } from './output.js'
 
 /** Where the record is, for as long as a command needs it. */
 export interface Place {
-  readonly redis: string
+  readonly redis: RedisAddress
   /** Present when it is the embedded server. */
   readonly embedded?: EmbeddedServer
 }

@@ -18,7 +18,11 @@ export function addDoctor(program: Command): void {
     .action(
       action(z.object({}), async (_, { settings, json }) => {
         const findings = await withRecord(settings, async ({ redis }) => {
-          const store = await openStore({ url: redis, name: 'holdfast-doctor' })
+          const store = await openStore({
+            url: redis,
+            tag: keysOf(settings.hub).tag,
+            name: 'holdfast-doctor',
+          })
           const keys = keysOf(settings.hub)
           const parts = {
             store,

@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
 import { openStore, type Store } from '../record/connections.js'
+import { keysOf } from '../record/keys.js'
 import { type LibraryState, type LoadedLibrary, loadLibrary, verifyLibrary } from '../record/library.js'
 import type { Settings } from './config.js'
 import { withRecord } from './context.js'
@@ -42,7 +43,7 @@ function withStore<Answer>(
   return withRecord(
     settings,
     async ({ redis }) => {
-      const store = await openStore({ url: redis, name: 'holdfast-functions' })
+      const store = await openStore({ url: redis, tag: keysOf(settings.hub).tag, name: 'holdfast-functions' })
       try {
         return await use(store)
       } finally {

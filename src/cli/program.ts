@@ -26,7 +26,13 @@ export function makeProgram(): Command {
   const program = new Command('holdfast')
     .description('a durable delivery broker on Redis Streams')
     .version(ownVersion())
-    .option('--redis <url>', 'the server with the record; absent: the embedded one in the data folder')
+    .option(
+      '--redis <url>',
+      'the server with the record (redis://, redis-sentinel://, redis-cluster://; rediss for TLS); absent: the embedded one in the data folder',
+    )
+    .option('--redis-ca <file>', 'PEM of a CA to trust for a rediss:// URL')
+    .option('--redis-cert <file>', 'PEM of the client certificate that it asks for')
+    .option('--redis-key <file>', 'PEM of its key')
     .option('--url <url>', 'work through the hub at this URL instead of on the record')
     .option(
       '--token <token>',

@@ -13,6 +13,7 @@ import Fastify, {
 import { serializerCompiler } from 'fastify-type-provider-zod'
 import { HoldfastError } from '../contract/errors.js'
 import type { OnPoint } from '../contract/points.js'
+import type { RedisAddress } from '../contract/redis-address.js'
 import { type Hub, openHubParts } from '../hub/open-hub.js'
 import { openStore } from '../record/connections.js'
 import { functionsOf } from '../record/functions.js'
@@ -39,8 +40,8 @@ import { startWatch } from './watch.js'
 import { lookAtDurability, sweepWatch } from './watches.js'
 
 export interface ServerOptions {
-  /** URL of the Redis server that holds the record. */
-  readonly redis: string
+  /** URL of the server, Sentinels or Cluster that hold the record. */
+  readonly redis: RedisAddress
   /** Name of the hub; `hf` when absent. */
   readonly hub?: string | undefined
   readonly listen: Listen
@@ -103,7 +104,13 @@ async function open(
   })
   const { hub, functions, reader, keys, tail } = opened
   closers.push(() => hub.close())
-  const beatStore = await openStore({ url: redis, name: 'holdfast-beats', luaDir, onCall: metrics.onCall })
+  const beatStore = await openStore({
+    url: redis,
+    tag: keys.tag,
+    name: 'holdfast-beats',
+    luaDir,
+    onCall: metrics.onCall,
+  })
   closers.push(() => beatStore.close())
   const beats = functionsOf(beatStore, keys.tag)
   const loopback = isLoopback(listen.host)

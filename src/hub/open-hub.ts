@@ -15,6 +15,7 @@ import { messageId } from '../contract/ids.js'
 import type { MessageInput } from '../contract/message.js'
 import { allOf } from '../contract/pages.js'
 import type { OnPoint } from '../contract/points.js'
+import type { RedisAddress } from '../contract/redis-address.js'
 import type { OperatorReply, PendingEntry } from '../contract/views.js'
 import { type OnCall, openBlockingReader, openStore, type Store } from '../record/connections.js'
 import { functionsOf, type InitReply } from '../record/functions.js'
@@ -38,8 +39,8 @@ import { readDelivery, readMessage } from './views.js'
 import { waitForMessage } from './wait.js'
 
 export interface HubOptions {
-  /** URL of the Redis server that holds the record. */
-  readonly redis: string
+  /** URL of the server, Sentinels or Cluster that hold the record. */
+  readonly redis: RedisAddress
   /** Name of the hub; `hf` when absent. */
   readonly hub?: string | undefined
   /** Milliseconds in which accept and operator calls must be answered; 10,000 when absent. */
@@ -79,13 +80,18 @@ export async function openHub(options: HubOptions): Promise<Hub> {
  * @throws NOTHING_LOST, RECORD_DAMAGED, STORE_UNAVAILABLE
  */
 export async function initRecord(options: {
-  readonly redis: string
+  readonly redis: RedisAddress
   readonly hub?: string | undefined
   readonly afterLoss?: boolean | undefined
   readonly luaDir?: string | undefined
 }): Promise<InitReply> {
   const keys = keysOf(options.hub ?? 'hf')
-  const store = await openStore({ url: options.redis, name: 'holdfast-init', luaDir: options.luaDir })
+  const store = await openStore({
+    url: options.redis,
+    tag: keys.tag,
+    name: 'holdfast-init',
+    luaDir: options.luaDir,
+  })
   try {
     await loadLibrary(store, { luaDir: options.luaDir })
     return await functionsOf(store, keys.tag).init(randomUUID(), options.afterLoss ?? false)
@@ -105,7 +111,7 @@ export interface OpenedHub extends AcceptParts {
 export async function openHubParts(options: HubOptions): Promise<OpenedHub> {
   const keys = keysOf(options.hub ?? 'hf')
   const { redis: url, luaDir, onCall } = options
-  const store = await openStore({ url, name: 'holdfast-hub', luaDir, onCall })
+  const store = await openStore({ url, tag: keys.tag, name: 'holdfast-hub', luaDir, onCall })
   try {
     await loadLibrary(store, { luaDir })
     await readerOf(store, keys).all([])
@@ -132,7 +138,7 @@ function hubOn(store: Store, keys: Keys, options: HubOptions): OpenedHub {
     onPoint: options.onPoint,
   }
   const closing = new AbortController()
-  const openTail = () => openBlockingReader({ url: options.redis, name: 'holdfast-tail' })
+  const openTail = () => openBlockingReader({ url: options.redis, tag: keys.tag, name: 'holdfast-tail' })
   const tail = createLogTail(openTail, reader, keys)
 
   const repair = () => repairObligations(parts, () => closing.signal.aborted)

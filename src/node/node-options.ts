@@ -1,6 +1,7 @@
 import { HoldfastError } from '../contract/errors.js'
 import { hostId, hubName, printableId } from '../contract/ids.js'
 import type { OnPoint } from '../contract/points.js'
+import type { RedisAddress } from '../contract/redis-address.js'
 import type { ExecuteFunction, Executor, ProbeFunction, Prober } from './executor.js'
 import { functionExecutor } from './executors/function.js'
 import type { NodeLog } from './log.js'
@@ -26,8 +27,8 @@ export interface NodeOptions {
   readonly node?: string | undefined
   /** `hf` when absent. */
   readonly hub?: string | undefined
-  /** URL of the Redis server that holds the record: for nodes inside the trust boundary. */
-  readonly redis?: string | undefined
+  /** URL of the server, Sentinels or Cluster that hold the record: for nodes inside the trust boundary. */
+  readonly redis?: RedisAddress | undefined
   /** A hub over HTTP instead, with the principal of this host: for nodes outside it. */
   readonly http?: HubAddress | undefined
   /** File of this node's durable store; one process at a time can open it. */
@@ -85,7 +86,7 @@ export interface NodeSettings {
 }
 
 /** How the node reaches the record. */
-export type Reach = { readonly redis: string } | { readonly http: HubAddress }
+export type Reach = { readonly redis: RedisAddress } | { readonly http: HubAddress }
 
 /** Checks every option. @throws INVALID_ARGUMENT */
 export function checkOptions(options: NodeOptions): NodeSettings {

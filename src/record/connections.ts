@@ -1,9 +1,12 @@
 import { SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
 import { HoldfastError, isHoldfastError } from '../contract/errors.js'
+import type { RedisAddress } from '../contract/redis-address.js'
 import { type LoadedLibrary, loadLibrary } from './library.js'
-import { type Argument, type Link, openLink, redactUrl } from './link.js'
+import { type Argument, type Link, openLink } from './link.js'
+import { redactUrl } from './reach.js'
 
-export { type Argument, redactUrl } from './link.js'
+export type { Argument } from './link.js'
+export { redactUrl } from './reach.js'
 
 /** How one call is made. */
 export interface CallOptions {
@@ -51,8 +54,9 @@ export interface Store {
 }
 
 export interface StoreOptions {
-  /** `redis://` or `rediss://`, with user, password and database when needed. */
-  readonly url: string
+  readonly url: RedisAddress
+  /** The tag of the hub, such as `{hf}`: a Cluster is connected to where its slot is served, any of its primaries when absent. */
+  readonly tag?: string | undefined
   /** Shown in the server's CLIENT LIST. */
   readonly name: string
   /** Milliseconds; 5,000 when absent. */
@@ -73,7 +77,7 @@ const defaultConnectDeadlineMs = 10_000
 /** Connects. Errors: INVALID_ARGUMENT (the URL), STORE_UNAVAILABLE (no usable server within the deadline). */
 export async function openStore(options: StoreOptions): Promise<Store> {
   const { url, name, deadlineMs = defaultDeadlineMs, connectDeadlineMs = defaultConnectDeadlineMs } = options
-  const link = openLink({ url, name, connectDeadlineMs })
+  const link = openLink({ url, name, tag: options.tag, connectDeadlineMs })
   await connected(link, connectDeadlineMs)
 
   let loading: Promise<LoadedLibrary> | undefined
@@ -189,13 +193,16 @@ const answerMarginMs = 2_000
 
 /** Opens a blocking reader; it connects in the background. Errors: INVALID_ARGUMENT (the URL). */
 export function openBlockingReader(options: {
-  readonly url: string
+  readonly url: RedisAddress
+  /** As of a store. */
+  readonly tag?: string | undefined
   readonly name: string
   /** Milliseconds a read waits for a connection; 5,000 when absent. */
   readonly connectDeadlineMs?: number | undefined
 }): BlockingReader {
   const connectDeadlineMs = options.connectDeadlineMs ?? defaultDeadlineMs
-  const link = openLink({ url: options.url, name: options.name, connectDeadlineMs })
+  const { url, name, tag } = options
+  const link = openLink({ url, name, tag, connectDeadlineMs })
   let closed = false
 
   async function wait(

@@ -1,5 +1,8 @@
+import calculateSlot from 'cluster-key-slot'
 import { Command, Redis, ReplyError } from 'ioredis'
 import { HoldfastError, isErrorCode, isHoldfastError } from '../contract/errors.js'
+import type { RedisAddress } from '../contract/redis-address.js'
+import { type Hint, reachOf } from './reach.js'
 
 /** An argument of a Redis command. */
 export type Argument = string | Buffer | number
@@ -15,8 +18,9 @@ export interface SendOptions {
 }
 
 /**
- * One connection that never sends a command twice. It has no offline queue and resends nothing; it reconnects
- * for ever (50 ms to 2 s apart) until it is closed.
+ * One connection that never sends a command twice. It has no offline queue and resends nothing, but what a node of a
+ * Cluster did not do because another serves the slot (MOVED); it reconnects for ever (50 ms to 2 s apart) until it is
+ * closed, to where the primary is then.
  */
 export interface Link {
   readonly healthy: boolean
@@ -33,14 +37,18 @@ export interface Link {
 }
 
 export interface LinkOptions {
-  readonly url: string
+  readonly url: RedisAddress
   readonly name: string
+  /** The tag of the hub, such as `{hf}`: in a Cluster, the primary that serves it is connected to. */
+  readonly tag?: string | undefined
   /** Milliseconds from an accepted TCP connection to a usable one (authentication, loading). */
   readonly connectDeadlineMs: number
 }
 
 const firstRetryMs = 50
 const lastRetryMs = 2_000
+/** Nodes of a Cluster may disagree for a moment on who serves a slot. */
+const movesAtMost = 5
 
 /** First words by which a server says that it cannot work now, whatever the command. */
 const refusals = new Set([
@@ -55,37 +63,20 @@ const refusals = new Set([
   'NOREPLICAS',
   'UNKILLABLE',
   'UNBLOCKED',
+  'MOVED',
 ])
 
 /** First words by which a server says that this user may not do this. */
 const denials = new Set(['NOAUTH', 'WRONGPASS', 'NOPERM', 'DENIED'])
+const migrationNext = 'the slot of this hub is being moved: wait until it is whole again (docs/cluster.md)'
 const denialNext = 'check the user, the password and the rights it has on the Redis server'
-
-/** The URL without its password, fit for a log. Throws INVALID_ARGUMENT when it is no redis:// or rediss:// URL. */
-export function redactUrl(url: string): string {
-  const parsed = parseUrl(url)
-  if (parsed.password !== '') parsed.password = '***'
-  return parsed.href
-}
-
-function parseUrl(url: string): URL {
-  // The text itself is kept out of the error: it may hold a password.
-  if (!URL.canParse(url)) throw new HoldfastError('INVALID_ARGUMENT', 'the Redis URL is not a URL')
-  const parsed = new URL(url)
-  if (parsed.protocol !== 'redis:' && parsed.protocol !== 'rediss:') {
-    throw new HoldfastError(
-      'INVALID_ARGUMENT',
-      `a Redis URL starts with redis:// or rediss://, not ${parsed.protocol}//`,
-    )
-  }
-  return parsed
-}
 
 /** What an error reply of the server means to a caller. Arguments are kept out: they may hold payloads. */
 export function failureOfReply(text: string): Error {
   // Lua's error_reply puts ERR before an error of one word: a code without a detail.
   const [word = '', ...rest] = (/^ERR ([A-Z_]+)$/.exec(text)?.[1] ?? text).split(' ')
   if (isErrorCode(word)) return new HoldfastError(word, rest.length > 0 ? rest.join(' ') : undefined)
+  if (word === 'ASK') return new HoldfastError('STORE_UNAVAILABLE', text, { next: migrationNext })
   if (refusals.has(word)) return new HoldfastError('STORE_UNAVAILABLE', text)
   if (denials.has(word)) return new HoldfastError('STORE_UNAVAILABLE', text, { next: denialNext })
   return new Error(text)
@@ -109,8 +100,10 @@ function unanswered(args: readonly Argument[], why: string): HoldfastError {
  * `maxRetriesPerRequest: 0` with `autoResendUnfulfilledCommands: false` rejects what was under way when the
  * socket closed; without the offline queue nothing is written later than its caller knows.
  */
-function connect(options: LinkOptions): Redis {
-  return new Redis(options.url, {
+function connect(options: LinkOptions, hint: Hint): Redis {
+  const slot = options.tag === undefined ? undefined : calculateSlot(options.tag)
+  return new Redis({
+    ...reachOf(options.url).options(slot, hint),
     connectionName: options.name,
     protocol: 2,
     lazyConnect: true,
@@ -124,6 +117,21 @@ function connect(options: LinkOptions): Redis {
   })
 }
 
+/** Not done, because another node of the Cluster serves the slot. */
+class Moved extends Error {
+  readonly failure: Error
+
+  constructor(failure: Error) {
+    super(failure.message)
+    this.failure = failure
+  }
+}
+
+/** Where a slot is now, as a node of a Cluster says it: `MOVED 3999 127.0.0.1:7001`. */
+function movedTo(text: string): string | undefined {
+  return /^MOVED \d+ (\S+:\d+)$/.exec(text)?.[1]
+}
+
 /** True for refusals at connecting that no waiting will cure. */
 function isPermanent(text: string): boolean {
   return (
@@ -135,17 +143,20 @@ function isPermanent(text: string): boolean {
 
 /** Opens a link; it connects in the background. Throws INVALID_ARGUMENT for a bad URL. */
 export function openLink(options: LinkOptions): Link {
-  const address = redactUrl(options.url)
-  const client = connect(options)
+  const { kind, shown: address } = reachOf(options.url)
+  const hint: Hint = {}
+  const client = connect(options, hint)
   const waiting = new Set<(failure?: HoldfastError) => void>()
   let underWay = 0
   let onIdle: () => void = () => undefined
   let closed = false
   let healthy = false
+  /** The slot is served elsewhere: nothing more is written here, and what is under way is answered first. */
+  let isLeaving = false
   let lastFailure = ''
   let handshakeTimer: NodeJS.Timeout | undefined
 
-  const isUsable = () => !closed && client.status === 'ready' && client.stream.writable
+  const isUsable = () => !closed && !isLeaving && client.status === 'ready' && client.stream.writable
   const unavailable = (why: string) => new HoldfastError('STORE_UNAVAILABLE', `${address}: ${why}`)
   const wake = (failure?: HoldfastError) => {
     for (const settle of [...waiting]) settle(failure)
@@ -179,6 +190,7 @@ export function openLink(options: LinkOptions): Link {
   function onClose() {
     clearTimeout(handshakeTimer)
     healthy = false
+    isLeaving = false
   }
 
   // ioredis gives up for good when creating the socket throws; a link does not.
@@ -227,7 +239,14 @@ export function openLink(options: LinkOptions): Link {
     healthy = !isHoldfastError(failure, 'STORE_UNAVAILABLE')
     // A demoted primary keeps its connections; the address may lead elsewhere by now.
     if (error.message.startsWith('READONLY')) client.stream.destroy()
-    return failure
+    return movedTo(error.message) === undefined ? failure : leaveFor(error.message, failure)
+  }
+
+  function leaveFor(moved: string, failure: Error): Moved {
+    hint.at = movedTo(moved)
+    if (client.status === 'ready') isLeaving = true
+    if (underWay === 0) client.stream.destroy()
+    return new Moved(failure)
   }
 
   /** The command is on the socket when this returns, unless the connection was lost a moment ago. */
@@ -268,7 +287,9 @@ export function openLink(options: LinkOptions): Link {
 
   function settled() {
     underWay -= 1
-    if (underWay === 0) onIdle()
+    if (underWay > 0) return
+    onIdle()
+    if (isLeaving) client.stream.destroy()
   }
 
   /** Resolves when nothing is under way; the deadlines of what is bound it. */
@@ -278,6 +299,27 @@ export function openLink(options: LinkOptions): Link {
       else onIdle = resolve
     })
   }
+
+  /** Where another node serves the slot nothing was done: the same is sent there, within the deadline. */
+  async function following<Answer>(
+    options: SendOptions,
+    send: (options: SendOptions) => Promise<Answer>,
+  ): Promise<Answer> {
+    const startedAt = performance.now()
+    const leftMs = () => options.deadlineMs - (performance.now() - startedAt)
+    for (let moves = 0; ; moves += 1) {
+      try {
+        return await send({ ...options, deadlineMs: leftMs() })
+      } catch (error) {
+        if (!(error instanceof Moved)) throw error
+        if (moves === movesAtMost || leftMs() <= 0) throw error.failure
+        await whenUsable(leftMs())
+      }
+    }
+  }
+
+  const sendOnce = (args: readonly Argument[], options: SendOptions) =>
+    isUsable() ? write(args, options.deadlineMs, options) : sendLater(args, options)
 
   async function sendLater(args: readonly Argument[], options: SendOptions): Promise<unknown> {
     const startedAt = performance.now()
@@ -315,8 +357,11 @@ export function openLink(options: LinkOptions): Link {
       return healthy && isUsable()
     },
     send: (args, options) =>
-      isUsable() ? write(args, options.deadlineMs, options) : sendLater(args, options),
-    sendAll,
+      kind === 'cluster' ? following(options, (given) => sendOnce(args, given)) : sendOnce(args, options),
+    sendAll: (commands, options) =>
+      kind === 'cluster'
+        ? following(options, (given) => sendAll(commands, given))
+        : sendAll(commands, options),
     whenUsable,
     reset: () => {
       client.stream?.destroy()

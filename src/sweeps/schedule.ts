@@ -1,6 +1,7 @@
 import { hostname } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Queue, Worker } from 'bullmq'
+import type { RedisAddress } from '../contract/redis-address.js'
 import { isSweepName, type SweepName, sweepNames } from '../contract/sweeps.js'
 import type { OpenedHub } from '../hub/open-hub.js'
 import { readIntervals, readSweeps } from '../hub/sweeps.js'
@@ -24,7 +25,7 @@ export interface SweepLog {
 }
 
 export interface ScheduleOptions {
-  readonly redis: string
+  readonly redis: RedisAddress
   readonly parts: OpenedHub
   readonly log: SweepLog
   /** Milliseconds that a process may be silent within a run before another runs it too; 30,000 when absent. */
@@ -61,8 +62,8 @@ export async function startSchedule({
   const halt = new AbortController()
   const by = `${hostname()}#${process.pid}`
   const prefix = `${parts.keys.tag}:bull`
-  const commands = openQueueConnection(redis, 'holdfast-sweeps')
-  const blocking = openQueueConnection(redis, 'holdfast-sweep-worker')
+  const commands = openQueueConnection(redis, parts.keys.tag, 'holdfast-sweeps')
+  const blocking = openQueueConnection(redis, parts.keys.tag, 'holdfast-sweep-worker')
   const queue = new Queue(queueName, {
     connection: commands,
     prefix,

@@ -98,7 +98,7 @@ export async function openRecord(
   tags += 1
   const name = options.name ?? `t${tags}`
   const keys = keysOf(name)
-  const store = await openStore({ url: server.url, name: 'test' })
+  const store = await openStore({ url: server.url, tag: keys.tag, name: 'test' })
   await loadLibrary(store)
   const functions = functionsOf(store, keys.tag)
   if (options.init !== false) await functions.init(`store-${name}`, false)

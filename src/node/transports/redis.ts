@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { RedisAddress } from '../../contract/redis-address.js'
 import type { ClaimReply } from '../../contract/steps.js'
 import { attestRecord } from '../../record/attest.js'
 import { openBlockingReader, openStore } from '../../record/connections.js'
@@ -9,7 +10,8 @@ import type { NodeLog } from '../log.js'
 import type { ClaimSendOptions, NodeTransport } from '../transport.js'
 
 export interface RedisTransportOptions {
-  readonly redis: string
+  /** URL of the server, Sentinels or Cluster that hold the record. */
+  readonly redis: RedisAddress
   readonly hub: string
   readonly log: NodeLog
   readonly luaDir?: string | undefined
@@ -25,14 +27,17 @@ const doorbellRetryMs = 500
 export async function openRedisTransport(options: RedisTransportOptions): Promise<NodeTransport> {
   const { redis: url, luaDir, log } = options
   const keys = keysOf(options.hub)
-  const steps = await openStore({ url, name: 'holdfast-node', luaDir })
-  const beats = await openStore({ url, name: 'holdfast-heartbeat', luaDir }).catch(async (error: unknown) => {
-    await steps.close()
-    throw error
-  })
-  const reader = openBlockingReader({ url, name: 'holdfast-doorbell' })
-  const functions = functionsOf(steps, keys.tag)
-  const heartbeats = functionsOf(beats, keys.tag)
+  const { tag } = keys
+  const steps = await openStore({ url, tag, name: 'holdfast-node', luaDir })
+  const beats = await openStore({ url, tag, name: 'holdfast-heartbeat', luaDir }).catch(
+    async (error: unknown) => {
+      await steps.close()
+      throw error
+    },
+  )
+  const reader = openBlockingReader({ url, tag, name: 'holdfast-doorbell' })
+  const functions = functionsOf(steps, tag)
+  const heartbeats = functionsOf(beats, tag)
   /** The last claim, where it left nothing to look at: what comes after it is waited for. */
   let idleSince: ClaimReply | undefined
 

@@ -1,0 +1,311 @@
+import { connect as connectPlain, type Socket } from 'node:net'
+import { connect as connectTls, type TLSSocket } from 'node:tls'
+import { AbstractConnector, Redis, type RedisOptions } from 'ioredis'
+import { HoldfastError } from '../contract/errors.js'
+import type { RedisAddress } from '../contract/redis-address.js'
+
+/** What a connection is made with, whatever it is for. */
+export type ConnectionOptions = Omit<RedisOptions, 'replyMapping'>
+
+export interface Endpoint {
+  readonly host: string
+  readonly port: number
+}
+
+/** An address, understood. */
+export interface Reach {
+  readonly kind: 'server' | 'sentinel' | 'cluster'
+  /** The URL without its passwords, fit for a log. */
+  readonly shown: string
+  /**
+   * What ioredis connects with: a new connection looks up anew where the primary is. `slot`: of which a Cluster's
+   * primary is wanted; any of its primaries when absent.
+   */
+  options(slot: number | undefined, hint: Hint): ConnectionOptions
+  /** The primaries of a Cluster; of anything else nothing. Rejects where no node of it answers. */
+  primaries(): Promise<readonly Endpoint[]>
+}
+
+/** Where a server said that a slot is now: looked at first by the next connection. */
+export interface Hint {
+  at?: string | undefined
+}
+
+const schemes = /^(rediss?)(-sentinel|-cluster)?:\/\//
+const defaultPorts = { server: 6379, cluster: 6379, sentinel: 26379 } as const
+const lookWithinMs = 2_000
+const mostRetryMs = 2_000
+
+/** @throws INVALID_ARGUMENT for what is no address; the text itself is kept out of the error: it may hold a password */
+export function reachOf(address: RedisAddress): Reach {
+  const { url, tls } = typeof address === 'string' ? { url: address, tls: undefined } : address
+  const [start, scheme = '', way] = schemes.exec(url) ?? []
+  if (start === undefined) return refuseScheme(url)
+  const kind = way === undefined ? 'server' : way === '-sentinel' ? 'sentinel' : 'cluster'
+  const parsed = parse(url.slice(start.length), kind)
+  const secure = scheme === 'rediss'
+  if (!secure && tls !== undefined) refuse('TLS material belongs to a rediss:// URL')
+  const material = secure ? { tls: definedOf(tls) } : {}
+  const user = { username: parsed.username, password: parsed.password }
+  const shown = shownOf(start, parsed)
+  const common: ConnectionOptions = { ...material, ...definedOf(user), db: parsed.db }
+  switch (kind) {
+    case 'server': {
+      const [{ host, port }] = parsed.endpoints as [Endpoint]
+      return { kind, shown, options: () => ({ ...common, host, port }), primaries: none }
+    }
+    case 'sentinel':
+      return {
+        kind,
+        shown,
+        options: () => ({ ...common, ...sentinelOptions(parsed, secure) }),
+        primaries: none,
+      }
+    case 'cluster':
+      return {
+        kind,
+        shown,
+        options: (slot, hint) => ({ ...common, Connector: clusterConnector(parsed, common, slot, hint) }),
+        primaries: async () => unique((await ask(parsed.endpoints, common)).primaries),
+      }
+  }
+}
+
+const none = async () => []
+
+/** The URL without its passwords, fit for a log. @throws INVALID_ARGUMENT when it is no URL of a Redis server */
+export function redactUrl(address: RedisAddress): string {
+  return reachOf(address).shown
+}
+
+interface Parsed {
+  readonly endpoints: readonly Endpoint[]
+  readonly username: string | undefined
+  readonly password: string | undefined
+  readonly db: number
+  /** What follows the slash. */
+  readonly name: string
+  readonly query: URLSearchParams
+}
+
+function parse(rest: string, kind: Reach['kind']): Parsed {
+  const [, credentials, hosts = '', path = '', query = ''] =
+    /^(?:(.*)@)?([^/?#@]*)(?:\/([^?#]*))?(?:\?([^#]*))?$/.exec(rest) ?? refuse('the Redis URL is not a URL')
+  const [username, password] = credentialsOf(credentials)
+  const endpoints = hosts.split(',').map((text) => endpointOf(text, defaultPorts[kind]))
+  if (kind === 'server' && endpoints.length > 1) {
+    refuse('a redis:// URL names one server; take redis-cluster:// or redis-sentinel:// for several')
+  }
+  const parameters = new URLSearchParams(query)
+  const db = kind === 'server' ? path : (parameters.get('db') ?? '')
+  if (!/^\d{0,5}$/.test(db)) refuse('the database of the Redis URL is no number')
+  if (kind === 'cluster' && (path !== '' || Number(db) !== 0)) {
+    refuse('a Redis Cluster has no database but 0: the URL ends with its hosts')
+  }
+  const known = kind === 'sentinel' ? ['db', 'sentinelUser', 'sentinelPassword'] : []
+  if ([...parameters.keys()].some((name) => !known.includes(name))) {
+    refuse(
+      `a Redis URL of this kind takes ${known.length === 0 ? 'nothing after a question mark' : known.join(', ')}`,
+    )
+  }
+  if (kind === 'sentinel' && path === '') {
+    refuse('a redis-sentinel:// URL ends with the name of the primary, such as /mymaster')
+  }
+  return { endpoints, username, password, db: Number(db), name: decoded(path), query: parameters }
+}
+
+function credentialsOf(text: string | undefined): [string | undefined, string | undefined] {
+  if (text === undefined) return [undefined, undefined]
+  const colon = text.indexOf(':')
+  const [user, password] = colon < 0 ? [text, ''] : [text.slice(0, colon), text.slice(colon + 1)]
+  return [decoded(user) || undefined, decoded(password) || undefined]
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return refuse('the Redis URL is not a URL')
+  }
+}
+
+function endpointOf(text: string, defaultPort: number): Endpoint {
+  const [, bracketed, plain, port] =
+    /^(?:\[([0-9A-Fa-f:.]+)\]|([^:[\]\s]+))(?::(\d{1,5}))?$/.exec(text) ??
+    refuse('the Redis URL is not a URL')
+  const number = port === undefined ? defaultPort : Number(port)
+  if (number < 1 || number > 65_535) refuse('the port of the Redis URL is none')
+  return { host: bracketed ?? plain ?? '', port: number }
+}
+
+function shownOf(start: string, { endpoints, username, password, db, name, query }: Parsed): string {
+  const secret = password === undefined ? '' : ':***'
+  const user =
+    username === undefined && secret === '' ? '' : `${encodeURIComponent(username ?? '')}${secret}@`
+  const hosts = endpoints.map(({ host, port }) => `${host.includes(':') ? `[${host}]` : host}:${port}`)
+  const sentinel = start.includes('-sentinel')
+  const path = sentinel ? `/${encodeURIComponent(name)}` : db === 0 ? '' : `/${db}`
+  const shown = new URLSearchParams(query)
+  if (shown.has('sentinelPassword')) shown.set('sentinelPassword', '***')
+  const words = sentinel && shown.size > 0 ? `?${shown}` : ''
+  return `${start}${user}${hosts.join(',')}${path}${words}`
+}
+
+function refuse(why: string): never {
+  throw new HoldfastError('INVALID_ARGUMENT', why)
+}
+
+function refuseScheme(url: string): never {
+  const scheme = /^([A-Za-z][A-Za-z0-9+.-]*:)/.exec(url)?.[1]
+  if (scheme === undefined) return refuse('the Redis URL is not a URL')
+  return refuse(
+    `a Redis URL starts with redis://, redis-sentinel:// or redis-cluster:// (or rediss for TLS), not ${scheme}//`,
+  )
+}
+
+function definedOf<Members extends object>(members: Members | undefined): { [Name in keyof Members]: never } {
+  const entries = Object.entries(members ?? {}).filter(([, value]) => value !== undefined)
+  return Object.fromEntries(entries) as { [Name in keyof Members]: never }
+}
+
+const retryMs = (times: number) => Math.min(mostRetryMs, 50 * 2 ** Math.min(times, 6))
+
+function sentinelOptions({ endpoints, name, query }: Parsed, secure: boolean): ConnectionOptions {
+  const [user, password] = [query.get('sentinelUser'), query.get('sentinelPassword')]
+  return {
+    sentinels: endpoints.map(({ host, port }) => ({ host, port })),
+    name,
+    role: 'master',
+    // A switch is told by the Sentinels: the old primary may go on answering for a while.
+    failoverDetector: true,
+    sentinelRetryStrategy: retryMs,
+    sentinelReconnectStrategy: retryMs,
+    sentinelCommandTimeout: lookWithinMs,
+    enableTLSForSentinelMode: secure,
+    ...(user === null ? {} : { sentinelUsername: user }),
+    ...(password === null ? {} : { sentinelPassword: password }),
+  }
+}
+
+/** What `options.Connector` of ioredis is made with. */
+type Connector = NonNullable<ConnectionOptions['Connector']>
+
+/**
+ * Connects to the primary that serves the slot. ioredis's own client of a Cluster sends commands again by itself where
+ * a connection was lost; a record whose keys share one slot needs one server at a time, and never that.
+ */
+function clusterConnector(
+  { endpoints }: Parsed,
+  common: ConnectionOptions,
+  slot: number | undefined,
+  hint: Hint,
+): Connector {
+  /** Nodes that were heard of, the last good one first; the given ones are always asked as well. */
+  let heardOf: readonly Endpoint[] = []
+
+  async function locate(): Promise<Endpoint> {
+    const hinted = hint.at === undefined ? [] : [addressOf(hint.at)]
+    hint.at = undefined
+    const { node, primaries } = await ask(unique([...hinted, ...heardOf, ...endpoints]), common, slot)
+    heardOf = unique([node, ...primaries])
+    const [first] = primaries
+    const found = slot === undefined ? first : primaries.find(({ from, to }) => from <= slot && slot <= to)
+    if (found === undefined) throw new Error(`nobody serves slot ${slot}`)
+    return found
+  }
+
+  return class ClusterConnector extends AbstractConnector {
+    constructor() {
+      super(lookWithinMs)
+    }
+
+    override async connect(): Promise<Socket | TLSSocket> {
+      this.connecting = true
+      const { host, port } = await locate()
+      if (!this.connecting) throw new Error('Connection is closed.')
+      const tls = common.tls
+      this.stream = tls === undefined ? connectPlain({ host, port }) : connectTls({ host, port, ...tls })
+      this.stream.once('error', (error) => {
+        this.firstError = error
+      })
+      return this.stream
+    }
+
+    /** A replica may be what a node that lags behind names: its slot's primary is looked up again. */
+    override check(info: { role?: string }): boolean {
+      return info.role === undefined || info.role === 'master'
+    }
+  } as unknown as Connector
+}
+
+/**
+ * What the first of these nodes says that answers, and knows who serves the slot.
+ * @throws Error that names what is wrong with each of them
+ */
+async function ask(
+  nodes: readonly Endpoint[],
+  common: ConnectionOptions,
+  slot?: number,
+): Promise<{ node: Endpoint; primaries: readonly Primary[] }> {
+  const failures: string[] = []
+  for (const node of nodes) {
+    try {
+      const primaries = await primariesBy(node, common)
+      const isServed = slot === undefined || primaries.some(({ from, to }) => from <= slot && slot <= to)
+      if (isServed && primaries.length > 0) return { node, primaries }
+      failures.push(
+        `${node.host}:${node.port}: nobody serves ${slot === undefined ? 'any slot' : `slot ${slot}`}`,
+      )
+    } catch (error) {
+      failures.push(`${node.host}:${node.port}: ${error instanceof Error ? error.message : String(error)}`)
+    }
+  }
+  throw new Error(`no node of the Cluster tells who serves what (${failures.join('; ')})`)
+}
+
+function unique(nodes: readonly Endpoint[]): Endpoint[] {
+  return [
+    ...new Map(
+      nodes.map((node) => [`${node.host}:${node.port}`, { host: node.host, port: node.port }]),
+    ).values(),
+  ]
+}
+
+/** As MOVED names it: an empty host is that of who said it, which is not known here. */
+function addressOf(text: string): Endpoint {
+  const colon = text.lastIndexOf(':')
+  return { host: text.slice(0, colon), port: Number(text.slice(colon + 1)) }
+}
+
+/** A primary, and one range of slots that it serves. */
+interface Primary extends Endpoint {
+  readonly from: number
+  readonly to: number
+}
+
+/** The primaries of a Cluster as one of its nodes knows them. */
+async function primariesBy(node: Endpoint, common: ConnectionOptions): Promise<Primary[]> {
+  const client = new Redis({
+    ...common,
+    ...node,
+    protocol: 2,
+    lazyConnect: true,
+    enableReadyCheck: false,
+    disableClientInfo: true,
+    retryStrategy: () => null,
+    connectTimeout: lookWithinMs,
+    commandTimeout: lookWithinMs,
+    connectionName: 'holdfast-lookup',
+  })
+  client.on('error', () => undefined)
+  try {
+    await client.connect()
+    const reply = (await client.call('CLUSTER', 'SLOTS')) as [number, number, [string | null, number]][]
+    return reply.map(([from, to, [host, port]]) => {
+      // A node that does not know its own name leaves it empty: it is reached as it was asked.
+      return { from, to, host: host === null || host === '' || host === '?' ? node.host : host, port }
+    })
+  } finally {
+    client.disconnect()
+  }
+}
