@@ -4,7 +4,8 @@
 -- KEYS   1 tag
 -- ARGV   presenter last_log_id(what the presenter saw last; 0-0 for nothing) appendfsync(always | everysec | no | unseen:
 --        as CONFIG says) presented_to('' or absent; the replication id of the last answer: what was presented to it is not
---        judged again)
+--        judged again) config_of('' or absent; the replication id of the server whose CONFIG was read: another one is
+--        asked again)
 -- REPLY  attested 0|1, more 0|1 (call again: a slice was done), generation, waited_for (nodes that have yet to speak,
 --        blank-separated, the first ten), log_id, replication_id
 -- ERRORS STORE_UNKNOWN INVALID_ARGUMENT
@@ -18,6 +19,6 @@ do
     if not POLICIES[appendfsync] then
       hf.refuse('INVALID_ARGUMENT', 'appendfsync is always, everysec, no or unseen, not "' .. tostring(appendfsync) .. '"')
     end
-    return hf.attest(ctx, presenter, seen, appendfsync, argv[4])
+    return hf.attest(ctx, presenter, seen, appendfsync, argv[4], argv[5])
   end)
 end

@@ -218,8 +218,10 @@ end
 
 -- One bounded step towards an attested record, by anyone who sees how the server writes: `more` asks for the next.
 -- What a presenter has presented to this server before is not judged again: only a hand can have taken it since.
-function hf.attest(ctx, presenter, seen, appendfsync, presented_to)
+-- How another server writes (`config_of`) says nothing of this one.
+function hf.attest(ctx, presenter, seen, appendfsync, presented_to, config_of)
   local id, was_replica = replication()
+  if config_of and config_of ~= '' and config_of ~= id then return attest_reply(ctx, false) end
   if presented_to ~= id and is_missing(ctx, seen) then declare_lost(ctx, seen, presenter) end
   if ctx.attested == id then
     local more, doubted = set_aside(ctx)

@@ -3,6 +3,15 @@
 local SCHEMA = '1'
 local NAMED_AT_MOST = 256 -- hosts in one log entry
 
+-- What is not answered before as many replicas have it as the setting wait_replicas says: what was accepted, granted,
+-- settled, resolved or fenced. A function cannot wait: its reply says what its caller has to wait for.
+local REPLICATED = {
+  hf_accept = true, hf_accept_batch = true, hf_fan_out = true, hf_begin = true, hf_take = true, hf_report = true,
+  hf_claim_effect = true, hf_take_over_effect = true, hf_settle_effect = true,
+  hf_resolve_attempt = true, hf_resolve_delivery = true, hf_resolve_effect = true,
+  hf_pause = true, hf_hold = true, hf_block = true, hf_lift = true,
+}
+
 -- Registers a function. Refusals become error replies; anything else is a fault and is passed on.
 function hf.register(name, flags, handler)
   redis.register_function({
@@ -10,11 +19,24 @@ function hf.register(name, flags, handler)
     flags = flags,
     callback = function(keys, argv)
       local answered, reply = pcall(handler, keys, argv)
-      if answered then return reply end
+      if answered then return REPLICATED[name] and hf.with_replicas(keys, reply) or reply end
       if type(reply) == 'table' and reply.refusal then return redis.error_reply(reply.refusal) end
       error(reply)
     end,
   })
+end
+
+-- `replicas` and `replicas_ms` come last in the reply of a call that its caller answers only then.
+function hf.with_replicas(keys, reply)
+  local ctx = { tag = keys[1] }
+  local wanted = redis.call('HGET', hf.key.config(ctx.tag), 'wait_replicas')
+  if not wanted or wanted == '0' then return reply end
+  local replicas = hf.setting(ctx, 'wait_replicas')
+  if replicas == 0 then return reply end
+  local at = #reply
+  reply[at + 1], reply[at + 2] = 'replicas', replicas
+  reply[at + 3], reply[at + 4] = 'replicas_ms', hf.setting(ctx, 'wait_replicas_ms')
+  return reply
 end
 
 function hf.now_ms()

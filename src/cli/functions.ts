@@ -1,10 +1,13 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
+import { naming } from '../contract/hub-set.js'
+import type { RedisAddress } from '../contract/redis-address.js'
 import { openStore, type Store } from '../record/connections.js'
+import { loadLibraryEverywhere, type OnPrimary } from '../record/every-primary.js'
 import { keysOf } from '../record/keys.js'
 import { type LibraryState, type LoadedLibrary, loadLibrary, verifyLibrary } from '../record/library.js'
 import type { Settings } from './config.js'
-import { withRecord } from './context.js'
+import { hubsOf, isSet, withRecord } from './context.js'
 import { exitCodes } from './failure.js'
 import { action } from './flags.js'
 import { answer, fields, print, say } from './output.js'
@@ -18,7 +21,18 @@ export function addFunctions(program: Command): void {
     .action(
       action(z.object({}), async (_, { settings, json }) => {
         const loaded = await withStore(settings, true, (store) => loadLibrary(store))
-        answer(json, loaded, printLoaded)
+        const everywhere = settings.redis === undefined ? [] : await loadLibraryEverywhere(settings.redis)
+        const failed = everywhere.filter(({ failure }) => failure !== undefined)
+        answer(
+          json,
+          { ...loaded, ...(everywhere.length === 0 ? {} : { primaries: everywhere.map(shownOf) }) },
+          () => {
+            printLoaded(loaded)
+            for (const each of everywhere)
+              say(`  ${each.primary}: ${each.loaded?.kind ?? String(each.failure)}`)
+          },
+        )
+        return failed.length > 0 ? exitCodes.unhealthy : exitCodes.ok
       }),
     )
   functions
@@ -26,32 +40,65 @@ export function addFunctions(program: Command): void {
     .description("compare the server's library with this package's, changing nothing; 4 when they differ")
     .action(
       action(z.object({}), async (_, { settings, json }) => {
-        const state = await withStore(settings, false, (store) => verifyLibrary(store))
-        answer(json, state, printState)
-        if (state.kind === 'loaded') return exitCodes.ok
+        const states = await withStores(settings, false, (store) => verifyLibrary(store))
+        answer(json, asOne(settings, states), () => eachOf(states, printState))
+        if (states.every(({ kind }) => kind === 'loaded')) return exitCodes.ok
         if (!json) say('  next: run `holdfast functions load`')
         return exitCodes.unhealthy
       }),
     )
 }
 
-function withStore<Answer>(
+/** For each hub: in a Cluster their servers differ. */
+function withStores<Answer>(
   settings: Settings,
   create: boolean,
   use: (store: Store) => Promise<Answer>,
-): Promise<Answer> {
+): Promise<(Answer & { readonly hub: string })[]> {
   return withRecord(
     settings,
     async ({ redis }) => {
-      const store = await openStore({ url: redis, tag: keysOf(settings.hub).tag, name: 'holdfast-functions' })
-      try {
-        return await use(store)
-      } finally {
-        await store.close()
-      }
+      const answers = []
+      for (const hub of hubsOf(settings)) answers.push({ ...(await onStore(redis, hub, use)), hub })
+      return answers
     },
     { create },
   )
+}
+
+async function onStore<Answer>(
+  url: RedisAddress,
+  hub: string,
+  use: (store: Store) => Promise<Answer>,
+): Promise<Answer> {
+  return await naming(hub, async () => {
+    const store = await openStore({ url, tag: keysOf(hub).tag, name: 'holdfast-functions' })
+    try {
+      return await use(store)
+    } finally {
+      await store.close()
+    }
+  })
+}
+
+/** The answer of one hub alone is as it always was. */
+function asOne<Answer extends { readonly hub: string }>(
+  settings: Settings,
+  answers: readonly Answer[],
+): object {
+  if (isSet(settings)) return { hubs: answers }
+  const [{ hub: _, ...only } = { hub: '' }] = answers
+  return only
+}
+
+function eachOf<Answer extends { readonly hub: string }>(
+  answers: readonly Answer[],
+  show: (answer: Answer) => void,
+): void {
+  for (const each of answers) {
+    if (answers.length > 1) print(fields([['hub', each.hub]]))
+    show(each)
+  }
 }
 
 function printState(state: LibraryState): void {

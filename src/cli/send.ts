@@ -154,6 +154,7 @@ async function readPayload(source: string): Promise<Buffer<ArrayBuffer>> {
 const mayBeAccepted = [
   'STORE_UNAVAILABLE',
   'DEADLINE_EXCEEDED',
+  'NOT_REPLICATED',
   'HUB_UNREACHABLE',
   'OVERLOADED',
   'SHUTTING_DOWN',

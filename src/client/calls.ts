@@ -147,6 +147,7 @@ export function isRepeatable(error: unknown): boolean {
     error,
     'HUB_UNREACHABLE',
     'DEADLINE_EXCEEDED',
+    'NOT_REPLICATED',
     'STORE_UNAVAILABLE',
     'NOT_ATTESTED',
     'OVERLOADED',

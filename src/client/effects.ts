@@ -300,6 +300,7 @@ function isAway(error: unknown): boolean {
     'STORE_UNAVAILABLE',
     'NOT_ATTESTED',
     'DEADLINE_EXCEEDED',
+    'NOT_REPLICATED',
     'HUB_UNREACHABLE',
     'OVERLOADED',
     'SHUTTING_DOWN',

@@ -19,6 +19,12 @@ const catalogue = {
     cause: 'no answer within the deadline; the call may or may not have taken effect',
     next: 'repeat the same call: the answer is the first one',
   },
+  NOT_REPLICATED: {
+    status: 503,
+    cause:
+      'done on the primary, but fewer replicas than wait_replicas have it: it would be lost with the primary',
+    next: 'repeat the same call: the answer is the first one, once the replicas have it',
+  },
   NOT_ATTESTED: {
     status: 503,
     cause:
@@ -326,6 +332,11 @@ const catalogue = {
     status: 503,
     cause: 'the hub at the URL cannot be reached, or does not answer as one',
     next: 'check --url; repeat the same call, it is safe to repeat',
+  },
+  SET_INCOMPLETE: {
+    status: 503,
+    cause: 'of a set of hubs some did it and some did not; the detail names them',
+    next: 'repeat the same call: where it took effect it changes nothing more',
   },
 
   // Fences

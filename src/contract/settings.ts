@@ -111,6 +111,17 @@ export const settings = {
     meaning: 'how often the sweep retention runs; 0: not by itself',
   },
   sweep_stale_ms: { default: 10_000, least: 0, meaning: 'how often the sweep stale runs; 0: not by itself' },
+  wait_replicas: {
+    default: 0,
+    least: 0,
+    meaning:
+      'replicas that must have what was accepted, granted, settled, resolved or fenced before it is answered; 0: none',
+  },
+  wait_replicas_ms: {
+    default: 1000,
+    least: 10,
+    meaning: 'how long is waited for them; then the answer is NOT_REPLICATED',
+  },
 } as const satisfies Record<string, Setting>
 
 export type SettingName = keyof typeof settings

@@ -27,6 +27,7 @@ const retryAfterSeconds: Partial<Record<ErrorCode, number>> = {
   STORE_UNKNOWN: 5,
   NOT_ATTESTED: 1,
   DEADLINE_EXCEEDED: 1,
+  NOT_REPLICATED: 1,
   OVERLOADED: 1,
   SHUTTING_DOWN: 1,
   RATE_LIMITED: 1,

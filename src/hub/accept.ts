@@ -153,7 +153,7 @@ async function untilAnswered<Reply>(deadlineMs: number, call: () => Promise<Repl
       return await call()
     } catch (error) {
       const waitMs = backoffMs(retry, failures)
-      if (!isHoldfastError(error, 'STORE_UNAVAILABLE', 'DEADLINE_EXCEEDED')) throw error
+      if (!isHoldfastError(error, 'STORE_UNAVAILABLE', 'DEADLINE_EXCEEDED', 'NOT_REPLICATED')) throw error
       if (performance.now() + waitMs > deadlineAt) throw error
       await sleep(waitMs)
     }

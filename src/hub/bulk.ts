@@ -31,7 +31,12 @@ export async function actOnMany(
         done += 1
       } catch (error) {
         if (!isHoldfastError(error)) throw error
-        if (error.code === 'STORE_UNAVAILABLE' || error.code === 'DEADLINE_EXCEEDED') throw error
+        if (
+          error.code === 'STORE_UNAVAILABLE' ||
+          error.code === 'DEADLINE_EXCEEDED' ||
+          error.code === 'NOT_REPLICATED'
+        )
+          throw error
         refused.push({ id: next.id, code: error.code, detail: error.message })
       }
     }

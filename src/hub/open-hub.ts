@@ -29,6 +29,7 @@ import { actOnMany } from './bulk.js'
 import { changeSettings, readConfiguration } from './configuration.js'
 import { hostNames, listDeliveries } from './delivery-pages.js'
 import { listEffects, readEffect } from './effects.js'
+import { keepLibraries } from './libraries.js'
 import { listFences, listHeld, listHosts, listPending, listUnknown, readCounts, readHost } from './lists.js'
 import { createLogTail, type LogTail } from './log-tail.js'
 import { addPrincipal, readPrincipal, readPrincipals } from './principals.js'
@@ -137,6 +138,7 @@ function hubOn(store: Store, keys: Keys, options: HubOptions): OpenedHub {
     deadlineMs,
     onPoint: options.onPoint,
   }
+  const libraries = keepLibraries(options.redis, options.luaDir)
   const closing = new AbortController()
   const openTail = () => openBlockingReader({ url: options.redis, tag: keys.tag, name: 'holdfast-tail' })
   const tail = createLogTail(openTail, reader, keys)
@@ -231,6 +233,7 @@ function hubOn(store: Store, keys: Keys, options: HubOptions): OpenedHub {
     close: async () => {
       closing.abort()
       await attesting.stop()
+      await libraries.stop()
       await tail.close()
       await repairing
       await store.close()

@@ -48,7 +48,8 @@ async function repairOne(
     }
     return deliveries
   } catch (error) {
-    if (isHoldfastError(error, 'STORE_UNAVAILABLE', 'DEADLINE_EXCEEDED', 'STORE_UNKNOWN')) throw error
+    if (isHoldfastError(error, 'STORE_UNAVAILABLE', 'DEADLINE_EXCEEDED', 'NOT_REPLICATED', 'STORE_UNKNOWN'))
+      throw error
     return undefined
   }
 }

@@ -79,6 +79,7 @@ export function isTransient(error: unknown): error is HoldfastError {
     error,
     'STORE_UNAVAILABLE',
     'DEADLINE_EXCEEDED',
+    'NOT_REPLICATED',
     'STORE_UNKNOWN',
     'NOT_ATTESTED',
     'LIBRARY_NEWER',

@@ -16,22 +16,37 @@ export async function attestRecord(
   lastLogId: string,
   presentedTo?: string,
 ): Promise<Attestation> {
-  const appendfsync = await readAppendfsync(store)
+  const { appendfsync, configOf } = await readAppendfsync(store)
   for (;;) {
-    const reply = await functions.attest(presenter, lastLogId, appendfsync, presentedTo)
+    const reply = await functions.attest(presenter, lastLogId, appendfsync, presentedTo, configOf)
     if (!reply.more) return reply
   }
 }
 
-async function readAppendfsync(store: Store): Promise<Appendfsync> {
-  let reply: string[]
+/** How a server writes, and which server that is: the next call may reach another one. */
+interface Writing {
+  readonly appendfsync: Appendfsync
+  /** Its replication id; nothing where its rights forbid asking for either. */
+  readonly configOf?: string
+}
+
+async function readAppendfsync(store: Store): Promise<Writing> {
+  let replies: unknown[]
   try {
-    reply = (await store.call(['CONFIG', 'GET', 'append*'])) as string[]
+    replies = await store.pipeline([
+      ['INFO', 'replication'],
+      ['CONFIG', 'GET', 'append*'],
+    ])
   } catch (error) {
     if (isHoldfastError(error) && !isDenial(error)) throw error
-    return 'unseen'
+    return { appendfsync: 'unseen' }
   }
-  const at = (name: string) => String(reply[reply.indexOf(name) + 1])
+  const configOf = /master_replid:([0-9a-f]+)/.exec(String(replies[0]))?.[1] ?? ''
+  return { appendfsync: policyOf(replies[1] as string[]), configOf }
+}
+
+function policyOf(config: readonly string[]): Appendfsync {
+  const at = (name: string) => String(config[config.indexOf(name) + 1])
   const policy = at('appendfsync')
   if (at('appendonly') !== 'yes') return 'no'
   return policy === 'always' || policy === 'everysec' ? policy : 'no'

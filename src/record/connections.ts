@@ -72,6 +72,8 @@ export interface StoreOptions {
 export type OnCall = (functionName: string, tookMs: number, failure: string | undefined) => void
 
 const defaultDeadlineMs = 5_000
+/** WAIT answers at its time limit; so long may the answer take. */
+const waitMarginMs = 500
 const defaultConnectDeadlineMs = 10_000
 
 /** Connects. Errors: INVALID_ARGUMENT (the URL), STORE_UNAVAILABLE (no usable server within the deadline). */
@@ -97,13 +99,15 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     fcall: (functionName, tag, args, given) => {
       const command = [given?.readOnly ? 'FCALL_RO' : 'FCALL', functionName, 1, tag, ...args]
       const sending = { deadlineMs, ...defined(given) }
-      const answer = link.send(command, sending).catch(async (error: unknown) => {
+      const deadlineAt = performance.now() + sending.deadlineMs
+      const called = link.send(command, sending).catch(async (error: unknown) => {
         if (!isFunctionMissing(error)) throw error
         requireFunction(functionName, await load())
         return link.send(command, { ...sending, onSent: undefined }).catch((again: unknown) => {
           throw isFunctionMissing(again) ? lostAgain(functionName, again) : again
         })
       })
+      const answer = called.then((reply) => replicated(link, reply, deadlineAt))
       return options.onCall === undefined ? answer : observed(functionName, answer, options.onCall)
     },
     pipeline: (commands, given) => link.sendAll(commands, { deadlineMs, ...defined(given) }),
@@ -140,6 +144,21 @@ async function connected(link: Link, deadlineMs: number): Promise<void> {
 function defined(options: CallOptions | undefined): CallOptions & { deadlineMs?: number } {
   const { deadlineMs, buffers, onSent } = options ?? {}
   return deadlineMs === undefined ? { buffers, onSent } : { deadlineMs, buffers, onSent }
+}
+
+/**
+ * Where a reply ends with `replicas n replicas_ms t`, it is an answer only once so many have what the server had when it
+ * gave it: what was written by an earlier call that this one repeats as well, for WAIT covers all that came before.
+ * @throws NOT_REPLICATED when fewer had it within the time
+ */
+async function replicated(link: Link, reply: unknown, deadlineAt: number): Promise<unknown> {
+  if (!Array.isArray(reply) || String(reply.at(-4)) !== 'replicas') return reply
+  const [wanted, withinMs] = [Number(reply.at(-3)), Number(reply.at(-1))]
+  const leftMs = Math.floor(deadlineAt - performance.now()) - waitMarginMs
+  const waitMs = Math.max(1, Math.min(withinMs, leftMs))
+  const have = Number(await link.send(['WAIT', wanted, waitMs], { deadlineMs: waitMs + waitMarginMs }))
+  if (have >= wanted) return reply
+  throw new HoldfastError('NOT_REPLICATED', `${have} of ${wanted} replicas had it within ${waitMs} ms`)
 }
 
 function isFunctionMissing(error: unknown): boolean {

@@ -22,8 +22,8 @@ export interface Reach {
    * primary is wanted; any of its primaries when absent.
    */
   options(slot: number | undefined, hint: Hint): ConnectionOptions
-  /** The primaries of a Cluster; of anything else nothing. Rejects where no node of it answers. */
-  primaries(): Promise<readonly Endpoint[]>
+  /** An address of each primary of a Cluster; of anything else nothing. Rejects where no node of it answers. */
+  primaries(): Promise<readonly RedisAddress[]>
 }
 
 /** Where a server said that a slot is now: looked at first by the next connection. */
@@ -66,7 +66,10 @@ export function reachOf(address: RedisAddress): Reach {
         kind,
         shown,
         options: (slot, hint) => ({ ...common, Connector: clusterConnector(parsed, common, slot, hint) }),
-        primaries: async () => unique((await ask(parsed.endpoints, common)).primaries),
+        primaries: async () => {
+          const found = unique((await ask(parsed.endpoints, common)).primaries)
+          return found.map((endpoint) => ({ url: `${scheme}://${placeOf(parsed, endpoint)}`, tls }))
+        },
       }
   }
 }
@@ -149,6 +152,13 @@ function shownOf(start: string, { endpoints, username, password, db, name, query
   if (shown.has('sentinelPassword')) shown.set('sentinelPassword', '***')
   const words = sentinel && shown.size > 0 ? `?${shown}` : ''
   return `${start}${user}${hosts.join(',')}${path}${words}`
+}
+
+/** One server of several, with the user and the password of all. */
+function placeOf({ username, password }: Parsed, { host, port }: Endpoint): string {
+  const user = [username ?? '', ...(password === undefined ? [] : [password])].map(encodeURIComponent)
+  const shownHost = host.includes(':') ? `[${host}]` : host
+  return `${user.join(':') === '' ? '' : `${user.join(':')}@`}${shownHost}:${port}`
 }
 
 function refuse(why: string): never {

@@ -85,6 +85,7 @@ export interface SweepFunctions {
     lastLogId: string,
     appendfsync: Appendfsync,
     presentedTo?: string,
+    configOf?: string,
   ): Promise<Attestation>
   sweepHost(name: HostSweep, host: string, cursor: string): Promise<Slice>
   /** Of these hosts, at most 1,000, those that hold anything a sweep would look at. */
@@ -115,8 +116,8 @@ type CallFunction = (verb: string, args: readonly Argument[]) => Promise<Fields>
 /** Typed callers of the functions that sweeps and audits use. */
 export function sweepFunctionsOf(call: CallFunction): SweepFunctions {
   return {
-    attest: async (presenter, lastLogId, appendfsync, presentedTo = '') => {
-      const reply = await call('attest', [presenter, lastLogId, appendfsync, presentedTo])
+    attest: async (presenter, lastLogId, appendfsync, presentedTo = '', configOf = '') => {
+      const reply = await call('attest', [presenter, lastLogId, appendfsync, presentedTo, configOf])
       return {
         attested: number(reply, 'attested') === 1,
         more: number(reply, 'more') === 1,

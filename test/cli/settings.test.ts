@@ -53,7 +53,9 @@ describe('reading settings', () => {
     expect(text).toContain('holdfast.config.json: unknown member "redsi"')
     expect(text).toContain('holdfast.config.json: hub: must match')
     expect(text).toContain('holdfast.config.json: actor: ')
-    expect(text).toContain('HOLDFAST_REDIS: a Redis URL starts with redis:// or rediss://')
+    expect(text).toContain(
+      'HOLDFAST_REDIS: a Redis URL starts with redis://, redis-sentinel:// or redis-cluster://',
+    )
     expect(text).toContain('--data: names no folder')
   })
 

@@ -49,7 +49,10 @@ export async function startCluster(primaries = 3, replicas = 1): Promise<TestClu
       await first.call('CLUSTER', 'MEET', '127.0.0.1', other.port, buses[at + 1] ?? 0)
     }
     for (let at = 0; at < primaries; at += 1) {
-      const [from, to] = [Math.floor((slots * at) / primaries), Math.floor((slots * (at + 1)) / primaries) - 1]
+      const [from, to] = [
+        Math.floor((slots * at) / primaries),
+        Math.floor((slots * (at + 1)) / primaries) - 1,
+      ]
       await members[at]?.call('CLUSTER', 'ADDSLOTSRANGE', from, to)
     }
     await untilKnown(members)
@@ -101,7 +104,9 @@ export async function startCluster(primaries = 3, replicas = 1): Promise<TestClu
       if (primary === undefined) throw new Error(`nobody serves slot ${slot}`)
       return { primary: memberAt(primary), replicas: replicas.map(memberAt) }
     },
-    primaries: async () => [...new Set((await ranges()).map(([, , primary]) => memberAt(primary as [string, number])))],
+    primaries: async () => [
+      ...new Set((await ranges()).map(([, , primary]) => memberAt(primary as [string, number]))),
+    ],
     moveSlot: async (hub, to, between) => {
       const slot = await slotOf(hub)
       const range = (await ranges()).find(([from, end]) => from <= slot && slot <= end)
@@ -118,7 +123,8 @@ export async function startCluster(primaries = 3, replicas = 1): Promise<TestClu
       const id = await idOf(to)
       await to.call('CLUSTER', 'SETSLOT', slot, 'NODE', id)
       await from.call('CLUSTER', 'SETSLOT', slot, 'NODE', id)
-      for (const member of members) await member.call('CLUSTER', 'SETSLOT', slot, 'NODE', id).catch(() => undefined)
+      for (const member of members)
+        await member.call('CLUSTER', 'SETSLOT', slot, 'NODE', id).catch(() => undefined)
     },
     end: () => troop.end(),
   }

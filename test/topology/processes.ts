@@ -47,9 +47,14 @@ export function createTroop(): Troop {
     let child: ChildProcess | undefined
     async function start(): Promise<void> {
       const program = findServer()
-      if (program === undefined) throw new Error('no Redis server program: run node scripts/ensure-server.mjs')
+      if (program === undefined)
+        throw new Error('no Redis server program: run node scripts/ensure-server.mjs')
       const log = openSync(join(own, 'log'), 'a')
-      const started = spawn(program.path, words, { argv0: program.name, cwd: own, stdio: ['ignore', log, log] })
+      const started = spawn(program.path, words, {
+        argv0: program.name,
+        cwd: own,
+        stdio: ['ignore', log, log],
+      })
       closeSync(log)
       child = started
       children.add(started)
@@ -100,7 +105,9 @@ export function createTroop(): Troop {
       call,
       info: async (section) => {
         const lines = String(await call('INFO', section)).split('\r\n')
-        return new Map(lines.flatMap((line) => (line.includes(':') ? [splitAt(line, line.indexOf(':'))] : [])))
+        return new Map(
+          lines.flatMap((line) => (line.includes(':') ? [splitAt(line, line.indexOf(':'))] : [])),
+        )
       },
     }
   }
@@ -122,7 +129,11 @@ export function createTroop(): Troop {
         'repl-diskless-sync-delay': 0,
         ...settings,
       }
-      return memberOf(port, Object.entries(all).flatMap(([name, value]) => [`--${name}`, String(value)]), own)
+      return memberOf(
+        port,
+        Object.entries(all).flatMap(([name, value]) => [`--${name}`, String(value)]),
+        own,
+      )
     },
     sentinel: async (lines) => {
       const port = await freePort()
