@@ -58,6 +58,13 @@ local function is_missing(ctx, seen)
   return is_before(last_made(log), seen)
 end
 
+-- A message that was accepted, and is gone with the entry of the log that recorded it: its id tells which that is.
+function hf.is_lost(ctx, message)
+  local ms, sequence = places(message)
+  if not ms or redis.call('EXISTS', hf.key.message(ctx.tag, message)) == 1 then return false end
+  return is_missing(ctx, string.format('%d-%d', ms, math.floor(sequence / 100)))
+end
+
 -- The record is behind what somebody saw of it. Losses of before the last one that was dealt with are known.
 local function declare_lost(ctx, seen, who)
   local rewound_at = tonumber(redis.call('HGET', hf.key.identity(ctx.tag), 'rewound_at')) or 0

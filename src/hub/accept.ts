@@ -44,15 +44,18 @@ const bytesAsHeavyAsOne = 4096
 const retry = { leastMs: 20, mostMs: 1000 }
 
 /**
- * Nobody waits for company: what comes while calls are under way goes into the next one together. `onLogId` is told of
- * the entries of the log that accepting made.
+ * Nobody waits for company: what comes while calls are under way goes into the next one together. `onAccepted` is told of
+ * the messages that are answered for, with the entries of the log that recorded them.
  */
-export function createAccepting(functions: Functions, onLogId: (logId: string) => void): Accepting {
+export function createAccepting(
+  functions: Functions,
+  onAccepted: (logId: string, messageId: string) => void,
+): Accepting {
   return createBatcher({
     ...batches,
     send: async (incoming: readonly Incoming[]) => {
       const answers = await acceptTogether(functions, incoming)
-      for (const answer of answers) if (!(answer instanceof Error)) onLogId(answer.logId)
+      for (const answer of answers) if (!(answer instanceof Error)) onAccepted(answer.logId, answer.id)
       return answers
     },
   })

@@ -48,6 +48,11 @@ export interface HubOptions {
   readonly deadlineMs?: number | undefined
   /** Told of repairs that fail; they are tried again at the next start or `repair()`. */
   readonly onRepairError?: ((error: unknown) => void) | undefined
+  /**
+   * Told of messages that this hub answered for, of the last ten thousand, and that a server lacks which took over: an
+   * older copy of the record, or a replica that had not got them. The log names them too (verb `lost`).
+   */
+  readonly onLost?: ((messageIds: readonly string[]) => void) | undefined
   /** Where the Lua sources are; the package's own when absent. */
   readonly luaDir?: string | undefined
   /** Told of each function call once it is over, for metrics. */
@@ -127,8 +132,8 @@ function hubOn(store: Store, keys: Keys, options: HubOptions): OpenedHub {
   const functions = functionsOf(store, keys.tag)
   const reader = readerOf(store, keys)
   const deadlineMs = options.deadlineMs ?? defaultDeadlineMs
-  const attesting = keepAttesting(store, functions)
-  const accepting = createAccepting(functions, attesting.saw)
+  const attesting = keepAttesting(store, functions, (ids) => options.onLost?.(ids))
+  const accepting = createAccepting(functions, attesting.accepted)
   const parts: AcceptParts = {
     store,
     reader,

@@ -91,7 +91,11 @@ export interface NewPrincipal {
 
 /** The callers for one hub on one connection. */
 export function functionsOf(store: Store, tag: string): Functions {
-  async function call(verb: string, args: readonly Argument[], options?: CallOptions): Promise<Fields> {
+  async function call(
+    verb: string,
+    args: readonly Argument[],
+    options?: CallOptions & { readonly readOnly?: boolean | undefined },
+  ): Promise<Fields> {
     return fieldsOf(await store.fcall(`hf_${verb}`, tag, args, options))
   }
   async function setFence(kind: string, scope: string, reason: string, actor: string, untilMs?: number) {

@@ -137,7 +137,8 @@ function isPermanent(text: string): boolean {
   return (
     denials.has(text.split(' ')[0] ?? '') ||
     text.startsWith('ERR DB index') ||
-    text.startsWith('ERR invalid password')
+    text.startsWith('ERR invalid password') ||
+    /certificate/i.test(text)
   )
 }
 

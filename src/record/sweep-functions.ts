@@ -87,6 +87,8 @@ export interface SweepFunctions {
     presentedTo?: string,
     configOf?: string,
   ): Promise<Attestation>
+  /** Of at most 100 messages that were answered for, those that are gone with what recorded them; the log names them. */
+  noteLost(presenter: string, messageIds: readonly string[]): Promise<readonly string[]>
   sweepHost(name: HostSweep, host: string, cursor: string): Promise<Slice>
   /** Of these hosts, at most 1,000, those that hold anything a sweep would look at. */
   busyHosts(hosts: readonly string[]): Promise<string[]>
@@ -111,7 +113,13 @@ export interface SweepFunctions {
   noteSweep(name: SweepName, run: SweepRun): Promise<void>
 }
 
-type CallFunction = (verb: string, args: readonly Argument[]) => Promise<Fields>
+type CallFunction = (
+  verb: string,
+  args: readonly Argument[],
+  options?: { readonly readOnly: true },
+) => Promise<Fields>
+/** By FCALL_RO: replicas and users that may only read may call it. */
+const reading = { readOnly: true } as const
 
 /** Typed callers of the functions that sweeps and audits use. */
 export function sweepFunctionsOf(call: CallFunction): SweepFunctions {
@@ -127,8 +135,10 @@ export function sweepFunctionsOf(call: CallFunction): SweepFunctions {
         replicationId: text(reply, 'replication_id'),
       }
     },
+    noteLost: async (presenter, messageIds) =>
+      listOf(await call('note_lost', [presenter, ...messageIds]), 'lost').map(textOf),
     sweepHost: async (name, host, cursor) => sliceOf(await call(`sweep_${name}`, [host, cursor])),
-    busyHosts: async (hosts) => listOf(await call('busy_hosts', hosts), 'hosts').map(textOf),
+    busyHosts: async (hosts) => listOf(await call('busy_hosts', hosts, reading), 'hosts').map(textOf),
     sweepHub: async (name, cursor) => sliceOf(await call(`sweep_${name}`, [cursor])),
     reconcile: async (ids, { repair, lanes }) => {
       const reply = await call('reconcile', [repair ? 1 : 0, lanes ? 1 : 0, ...ids])
@@ -150,7 +160,7 @@ export function sweepFunctionsOf(call: CallFunction): SweepFunctions {
       }
       return { cursor: text(reply, 'cursor'), found }
     },
-    tally: async () => tallyOf(await call('tally', [])),
+    tally: async () => tallyOf(await call('tally', [], reading)),
     recount: async (logId, counted) =>
       number(await call('recount', [logId, ...Object.entries(counted).flat()]), 'done') === 1,
     noteSweep: async (name, { durationMs, found, repaired, left, cursor, error = '', by, notes }) => {

@@ -158,6 +158,7 @@ describe('without a record', () => {
     tally: (on) => on.functions.tally(),
     busy_hosts: (on) => on.functions.busyHosts(['a']),
     attest: (on) => on.functions.attest('tests', '0-0', 'always'),
+    note_lost: (on) => on.functions.noteLost('tests', ['1764430000000-000000']),
     recount: (on) => on.functions.recount('0-0', { queued: 1 }),
     note_sweep: (on) => {
       const did = { found: 0, repaired: 0, left: 0, notes: [] }

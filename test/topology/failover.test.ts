@@ -99,8 +99,21 @@ describe('an unplanned one, without', () => {
     expect(verdict).toMatchObject({ twice: [], forgotten: [], unfinished: [] })
     expect(verdict.gone.length).toBeGreaterThan(0)
     expect(verdict.gone.length).toBeLessThanOrEqual(inWindow + 100)
+    const gone = [...new Set(verdict.gone.map((id) => id.split('.')[0] ?? ''))]
+    expect([...at.named].sort()).toEqual(gone.sort())
+    expect(await namedInLog()).toEqual(gone.sort())
   })
 })
+
+/** Messages that the log of the record names as lost. */
+async function namedInLog(): Promise<string[]> {
+  const entries = (await (await group.primary()).call('XRANGE', '{failover}:log', '-', '+')) as [
+    string,
+    string[],
+  ][]
+  const lost = entries.filter(([, fields]) => fields[fields.indexOf('verb') + 1] === 'lost')
+  return lost.flatMap(([, fields]) => (fields[fields.indexOf('messages') + 1] ?? '').split(' ')).sort()
+}
 
 /** Calls on this server that waited for replicas. */
 async function refusals(server: Member): Promise<number> {

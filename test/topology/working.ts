@@ -13,6 +13,8 @@ export interface Work {
   readonly acknowledged: ReadonlySet<string>
   /** How often each delivery was executed. */
   readonly executions: ReadonlyMap<string, number>
+  /** Messages that the hub has named as lost. */
+  readonly named: readonly string[]
   /** Resolves when so many more were executed than are now. */
   untilMore(count: number): Promise<void>
   /** Producers accept nothing new; every accept under way is answered or given up. */
@@ -51,7 +53,9 @@ export async function startWork({ redis, hub: name, tookMs = 2 }: WorkOptions): 
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-work-'))
   const acknowledged = new Set<string>()
   const executions = new Map<string, number>()
-  const hub: Hub = await openHub({ redis, hub: name, deadlineMs: 30_000 })
+  const named: string[] = []
+  const onLost = (ids: readonly string[]) => void named.push(...ids)
+  const hub: Hub = await openHub({ redis, hub: name, deadlineMs: 30_000, onLost })
   const nodes: HoldfastNode[] = hosts.map((host) =>
     createNode({
       redis,
@@ -96,6 +100,7 @@ export async function startWork({ redis, hub: name, tookMs = 2 }: WorkOptions): 
   return {
     acknowledged,
     executions,
+    named,
     untilMore: async (count) => {
       const before = executions.size
       await until(() => executions.size >= before + count, {
@@ -106,13 +111,17 @@ export async function startWork({ redis, hub: name, tookMs = 2 }: WorkOptions): 
     stopProducing,
     finish: async () => {
       await stopProducing()
+      let seen = 'nothing'
       await until(
         async () => {
+          seen = JSON.stringify([await hub.counts(), await openOnes(hub)])
           const { queued = 0, claimed = 0, mirrored = 0 } = await hub.counts()
           return queued + claimed + mirrored === 0 && (await openOnes(hub)).length === 0
         },
         { timeoutMs: settledWithinMs, what: 'everything being settled' },
-      )
+      ).catch((error: Error) => {
+        throw new Error(`${error.message}; last seen: ${seen.slice(0, 2000)}`, { cause: error.cause })
+      })
       const unknown = (await hub.unknown()).map(({ id }) => id)
       const listed = new Set(unknown.map((id) => id.split('/')[0] ?? ''))
       const gone: string[] = []
