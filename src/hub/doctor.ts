@@ -69,6 +69,8 @@ async function examineRecord({ store, functions, reader, keys }: ExaminedParts):
     },
     attestationFinding(identity),
     libraryFinding(library),
+    ...(await replicaFindings(store, value('wait_replicas') ?? 0)),
+    ...tagFindings(keys.tag, Number(await store.call(['EXISTS', keys.tag]))),
     ...settings
       .filter(({ bad }) => bad)
       .map(({ name, set = '' }): Finding => {
@@ -101,6 +103,25 @@ function libraryFinding(library: LibraryState): Finding {
     return { name, value: `version ${library.version}, newer`, verdict: 'bad', fix }
   }
   return { name, value: library.kind, verdict: 'bad', fix: 'holdfast functions load' }
+}
+
+/** Whether as many replicas are in step as answers have to wait for. */
+async function replicaFindings(store: ExaminedParts['store'], wanted: number): Promise<readonly Finding[]> {
+  if (wanted === 0) return []
+  const info = String(await store.call(['INFO', 'replication']))
+  const inStep = info.split('\n').filter((line) => /^slave\d+:.*state=online/.test(line)).length
+  const value = `${inStep} in step, answers wait for ${wanted}`
+  if (inStep >= wanted) return [{ name: 'replicas', value, verdict: 'ok' }]
+  const fix =
+    'mend the replicas; until then nothing is answered (NOT_REPLICATED), or: holdfast config set wait_replicas 0'
+  return [{ name: 'replicas', value, verdict: 'bad', fix }]
+}
+
+/** A key of the tag's own name would let functions run where their slot is half moved (docs/cluster.md). */
+function tagFindings(tag: string, exists: number): readonly Finding[] {
+  if (exists === 0) return []
+  const fix = `it is no key of the record: redis-cli UNLINK '${tag}'`
+  return [{ name: 'tag', value: `there is a key named ${tag}`, verdict: 'bad', fix }]
 }
 
 /** Whether work is granted: after every start of the server only once its record was compared with what was seen of it. */

@@ -195,6 +195,25 @@ describe('doctor', () => {
     }
   })
 
+  test('names replicas that are wanted and not there, and a key in the way of moving the slot', async () => {
+    await run('sweep', 'run', 'all')
+    await record.config('wait_replicas', 2)
+    await record.send('SET', record.keys.tag, 'x')
+    try {
+      const { code, answer } = await examined()
+      expect(code).toBe(4)
+      expect(named(answer.findings, 'replicas')).toMatchObject({
+        value: '0 in step, answers wait for 2',
+        verdict: 'bad',
+      })
+      expect(named(answer.findings, 'tag')?.fix).toContain(`redis-cli UNLINK '${record.keys.tag}'`)
+    } finally {
+      await record.config('wait_replicas', 0)
+      await record.send('UNLINK', record.keys.tag)
+    }
+    expect((await examined()).code).toBe(0)
+  })
+
   test('names settings that are bad, sweeps that are late, and totals that do not add up', async () => {
     await record.config('stale_after_ms', 'soon')
     await record.acceptMany(1)
