@@ -41,6 +41,7 @@ export type {
   PrincipalInput,
   Resolution,
 } from './contract/hub.js'
+export { hubNames, hubOf, qualifiedId } from './contract/hub-set.js'
 export type { MessageInput, Recipient } from './contract/message.js'
 export {
   type NotSent,
@@ -80,6 +81,7 @@ export type {
   WhyReply,
 } from './contract/views.js'
 export { type Hub, type HubOptions, initRecord, openHub } from './hub/open-hub.js'
+export { type HubSetOptions, openHubSet } from './hub/open-hub-set.js'
 export type { Repaired } from './hub/repair.js'
 export { createNode, type HoldfastNode, type NodeEnd, type NodeOptions } from './node/create-node.js'
 export type { Attempt, ExecuteFunction, Executor, ProbeFunction, Prober } from './node/executor.js'

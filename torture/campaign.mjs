@@ -53,12 +53,14 @@ const out = values.out === undefined ? resultFile : resolve(values.out)
 const seedsFile = seedsFileOf(out)
 const known = await loadFaults()
 const leftOut = Object.fromEntries(
-  [...known.values()].flatMap(({ name, loses, doubts, needs }) => {
-    const why = loses || doubts ? undefined : needs?.()
+  [...known.values()].flatMap(({ name, loses, doubts, cluster, needs }) => {
+    const why = loses || doubts || cluster ? undefined : needs?.()
     return why === undefined ? [] : [[name, why]]
   }),
 )
-const notCounted = [...known.values()].filter(({ loses, doubts }) => loses || doubts).map(({ name }) => name)
+const notCounted = [...known.values()]
+  .filter(({ loses, doubts, cluster }) => loses || doubts || cluster)
+  .map(({ name }) => name)
 
 if (values.dir !== undefined) mkdirSync(values.dir, { recursive: true })
 const folder =

@@ -33,7 +33,7 @@ const rowsAtOnce = 200
  * @returns {Promise<{ settled: boolean, isMoving: boolean, [figure: string]: unknown }>} where it stood when the waiting ended
  */
 export async function settle(world, { none, withinMs }) {
-  const store = await openStore({ url: world.redis.url, name: 'torture-final' })
+  const store = await openStore({ url: world.redis.url, tag: keysOf(world.hub).tag, name: 'torture-final' })
   const functions = functionsOf(store, keysOf(world.hub).tag)
   const deadlineAt = performance.now() + withinMs
   let [seen, movedAt, sweptAt] = ['', performance.now(), Number.NEGATIVE_INFINITY]
@@ -68,7 +68,7 @@ export async function settle(world, { none, withinMs }) {
 
 /** What the record holds: everything, for the checker. @param {World} world @param {string} historyDir @param {object} about */
 export async function writeFinal(world, historyDir, about) {
-  const store = await openStore({ url: world.redis.url, name: 'torture-final' })
+  const store = await openStore({ url: world.redis.url, tag: keysOf(world.hub).tag, name: 'torture-final' })
   const keys = keysOf(world.hub)
   const reader = readerOf(store, keys)
   try {

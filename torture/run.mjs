@@ -1,10 +1,10 @@
 // @ts-check
 // npm run torture -- [--seed S] [--seconds N] [--faults A[,B]] [--rate N] [--fan-out N] [--least N] [--no-probe]
-//   [--dir FOLDER] [--keep] [--json]
+//   [--cluster] [--dir FOLDER] [--keep] [--json]
 // Real processes work under load while faults hit them; then everything heals, and a checker compares what every one
 // of them saw with what the record holds. The same seed draws the same faults; one that is named several times is drawn
 // as much more often. `--rate`: messages a second that each producer tries; `--fan-out`: to how many recipients at most.
-// `--least`: accepts a second below which a run says nothing (2; fewer where the machine was slow to start it all). Exit
+// `--cluster`: the record is on a Redis Cluster, whose primaries die and whose slots move. `--least`: accepts a second below which a run says nothing (2; fewer where the machine was slow to start it all). Exit
 // 0 only where the checker has nothing to say. What is under way goes to stderr.
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -16,7 +16,7 @@ import { summaryOf, textOf } from './checker/report.mjs'
 import { runPlan } from './faulting.mjs'
 import { settle, writeFinal } from './final.mjs'
 import { createRandom } from './random.mjs'
-import { loadFaults, planFaults } from './schedule.mjs'
+import { isUsual, loadFaults, planFaults } from './schedule.mjs'
 import { within } from './waiting.mjs'
 import { names, setStage } from './world.mjs'
 
@@ -42,6 +42,7 @@ const { values } = parseArgs({
     probe: { type: 'boolean', default: true },
     dir: { type: 'string' },
     keep: { type: 'boolean', default: false },
+    cluster: { type: 'boolean', default: false },
     json: { type: 'boolean', default: false },
   },
 })
@@ -99,7 +100,7 @@ async function campaign() {
   )
   tell(`seed ${seed}, ${plan.length} faults in ${seconds} s, schedule in ${schedule}`)
 
-  stage = await setStage({ dir, seed, random, probe, rate, fanOut })
+  stage = await setStage({ dir, seed, random, probe, rate, fanOut, onCluster: values.cluster })
   const { world } = stage
   const { history } = world
   history.write({ kind: 'run', seed, seconds, probe, faults: faults.map(({ name }) => name), rate, fanOut })
@@ -200,18 +201,16 @@ function report(verdict, { plan, counts, settled, isHealed, ends, misbehaviours 
   return isGreen ? 0 : 1
 }
 
-/** Whether it is made where nobody names it. @param {import('./schedule.mjs').Fault | undefined} fault */
-function isForAll(fault) {
-  return fault?.loses !== true && fault?.doubts !== true
-}
-
 /** @param {string[] | undefined} wanted */
 async function chooseFaults(wanted) {
   const known = await loadFaults()
-  const all = [...known.keys()]
-  const chosen = (wanted ?? all.filter((name) => isForAll(known.get(name)))).map(
-    (name) => known.get(name) ?? refuse(`--faults ${name}: there is ${all.join(', ')}`),
+  const all = [...known.values()]
+  const usual = all.filter((fault) => isUsual(fault, values.cluster))
+  const chosen = (wanted ?? usual.map(({ name }) => name)).map(
+    (name) => known.get(name) ?? refuse(`--faults ${name}: there is ${[...known.keys()].join(', ')}`),
   )
+  const misplaced = chosen.find(({ cluster }) => cluster === true && !values.cluster)
+  if (misplaced !== undefined) refuse(`--faults ${misplaced.name}: it is made only with --cluster`)
   return chosen.filter(({ name, needs }) => {
     const why = needs?.()
     if (why !== undefined) tell(`${name} is left out: ${why}`)

@@ -22,6 +22,7 @@ import { untilDone } from './waiting.mjs'
  * @property {string} name
  * @property {boolean} [loses] it takes away what was acknowledged: made only where it is named
  * @property {boolean} [doubts] nothing is lost, but nobody can show that: what waits may become unknown. Made only where it is named
+ * @property {boolean} [cluster] it needs a Cluster (`--cluster`)
  * @property {boolean} [orphans] what its node had begun may stay unknown, although that has a probe
  * @property {() => string | undefined} [needs] why it cannot be made on this machine
  * @property {(world: World) => Promise<(() => Promise<void> | void) | void>} [prepare] before anything is started: a proxy, another folder, an environment. What it returns puts it back when everything has ended
@@ -176,6 +177,16 @@ function atOnce(name, command) {
 /** Repeats a command until the server takes it. @param {World['redis']} redis @param {(string | number)[]} command */
 async function insist(redis, command) {
   await untilDone(() => redis.call(command), commandMs)
+}
+
+/** What can be done to processes, whatever the record is on. */
+const everywhere =
+  /^(kill|stop)-(hub|node|producer)$|^kill-point$|^(client-kill|script-flush|library-deleted)$/
+
+/** Whether a fault is made where nobody names it. @param {Fault} fault @param {boolean} onCluster */
+export function isUsual({ name, loses, doubts, cluster }, onCluster) {
+  if (loses || doubts) return false
+  return onCluster ? cluster === true || everywhere.test(name) : cluster !== true
 }
 
 /** Every kind of fault by its name. @returns {Promise<Map<string, Fault>>} */

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openClient, sweepNames, sweepSetting } from './built.mjs'
 import { functionsOf, initRecord, keysOf, openStore } from './built-record.mjs'
+import { createCluster } from './cluster.mjs'
 import { openHistory } from './history.mjs'
 import { keep } from './keeper.mjs'
 import { freePorts } from './ports.mjs'
@@ -46,7 +47,7 @@ import { untilDone, within } from './waiting.mjs'
  * @property {string[]} misbehaviours what faults saw that must never be
  */
 
-/** @typedef {{ dir: string, seed: string, random: import('./random.mjs').Random, probe: boolean, rate: number, fanOut: number }} WorldOptions */
+/** @typedef {{ dir: string, seed: string, random: import('./random.mjs').Random, probe: boolean, rate: number, fanOut: number, onCluster: boolean }} WorldOptions */
 
 export const hubName = 'torture'
 /** What targets of faults are drawn from. */
@@ -82,6 +83,9 @@ const settings = {
   ...Object.fromEntries(sweepNames.map((name) => [sweepSetting(name), seldom.includes(name) ? 5000 : 1000])),
 }
 
+/** A primary takes a while to be replaced, and what it answered for is to be there then. */
+const onClusters = { stale_after_ms: 6000, wait_replicas: 1, wait_replicas_ms: 500 }
+
 const initWithinMs = 60_000
 const upWithinMs = 60_000
 const stopWithinMs = 6000
@@ -100,7 +104,7 @@ const backlogEveryMs = 300
  */
 
 /** Nothing is started yet. @param {WorldOptions} given @returns {Promise<Stage>} */
-export async function setStage({ dir, seed, random, probe, rate, fanOut }) {
+export async function setStage({ dir, seed, random, probe, rate, fanOut, onCluster }) {
   const cast = { ...usualCast, fanOut }
   const folder = (/** @type {string} */ name) => {
     const path = join(dir, name)
@@ -142,14 +146,16 @@ export async function setStage({ dir, seed, random, probe, rate, fanOut }) {
     })
   }
 
-  const redis = createServer({
+  const server = {
     dir: join(dir, 'redis'),
-    port: redisPort,
     logDir,
     history,
     onUnexpectedEnd,
     env: () => world.env.redis,
-  })
+  }
+  const redis = onCluster
+    ? await createCluster({ ...server, tag: keysOf(hubName).tag })
+    : createServer({ ...server, port: redisPort })
   const hubs = names.hubs.map((name, at) =>
     kept('hub', name, () => ({ redis: world.redisVia('hub', name), port: hubPorts[at] })),
   )
@@ -321,10 +327,11 @@ const principals = [
 /** @param {string} url @param {{ afterLoss: boolean, tokens: Record<string, string> }} how `tokens`: of those who speak over HTTP */
 async function makeRecord(url, { afterLoss, tokens }) {
   await initRecord({ redis: url, hub: hubName, afterLoss })
-  const store = await openStore({ url, name: 'torture-settings' })
+  const store = await openStore({ url, tag: keysOf(hubName).tag, name: 'torture-settings' })
   try {
     const functions = functionsOf(store, keysOf(hubName).tag)
-    const words = Object.entries(settings).map(([name, value]) => [name, String(value)])
+    const more = url.startsWith('redis-cluster:') ? onClusters : {}
+    const words = Object.entries({ ...settings, ...more }).map(([name, value]) => [name, String(value)])
     await functions.configure(Object.fromEntries(words), 'conductor')
     for (const { name, ...rest } of principals) {
       const tokenSha256 = createHash('sha256')

@@ -3,10 +3,12 @@
 local SCHEMA = '1'
 local NAMED_AT_MOST = 256 -- hosts in one log entry
 
--- What is not answered before as many replicas have it as the setting wait_replicas says: what was accepted, granted,
--- settled, resolved or fenced. A function cannot wait: its reply says what its caller has to wait for.
+-- What is not answered before as many replicas have it as the setting wait_replicas says: what was accepted, claimed,
+-- granted, settled, resolved or fenced; and so no node or hub sees an entry of the log that may yet be lost. A function
+-- cannot wait: its reply says what its caller has to wait for.
 local REPLICATED = {
-  hf_accept = true, hf_accept_batch = true, hf_fan_out = true, hf_begin = true, hf_take = true, hf_report = true,
+  hf_accept = true, hf_accept_batch = true, hf_fan_out = true, hf_claim = true, hf_mirror = true, hf_ack = true,
+  hf_refuse = true, hf_begin = true, hf_take = true, hf_report = true,
   hf_claim_effect = true, hf_take_over_effect = true, hf_settle_effect = true,
   hf_resolve_attempt = true, hf_resolve_delivery = true, hf_resolve_effect = true,
   hf_pause = true, hf_hold = true, hf_block = true, hf_lift = true,

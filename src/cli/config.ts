@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import { httpUrl } from '../client/exchange.js'
 import { isHoldfastError } from '../contract/errors.js'
+import { hubNames } from '../contract/hub-set.js'
 import { isHubName } from '../contract/ids.js'
 import type { RedisAddress } from '../contract/redis-address.js'
 import { redactUrl } from '../record/connections.js'
@@ -15,7 +16,10 @@ export interface Settings {
   readonly redis?: RedisAddress
   /** Work through a hub over HTTP instead of on the record. */
   readonly http?: HttpSettings
+  /** The hub, or the first one of the set. */
   readonly hub: string
+  /** Every hub of the set, where one is named. */
+  readonly hubs?: readonly string[]
   readonly data: string
   /** Who an operator's act is recorded under; the OS user when nothing names one. */
   readonly actor: string
@@ -43,7 +47,7 @@ export const defaultData = '.holdfast'
 
 const members = {
   redis: z.string().superRefine((url, context) => {
-    const problem = problemOfUrl(url)
+    const problem = problemOf(() => redactUrl(url))
     if (problem !== undefined) context.addIssue({ code: 'custom', message: problem })
   }),
   redisCa: z.string().refine(isReadable, 'names no file that can be read'),
@@ -55,6 +59,10 @@ const members = {
   clientCert: z.string().refine(isReadable, 'names no file that can be read'),
   clientKey: z.string().refine(isReadable, 'names no file that can be read'),
   hub: z.string().refine(isHubName, 'must match [a-z0-9._-], 1 to 63 long, alphanumeric at both ends'),
+  hubs: z.string().superRefine((text, context) => {
+    const problem = problemOf(() => hubNames(text))
+    if (problem !== undefined) context.addIssue({ code: 'custom', message: problem })
+  }),
   data: z.string().min(1, 'names no folder'),
   actor: z.string().refine(isActor, 'must be 1 to 1024 bytes of text'),
 }
@@ -74,6 +82,7 @@ const variables: Readonly<Record<Member, string>> = {
   clientCert: 'HOLDFAST_CLIENT_CERT',
   clientKey: 'HOLDFAST_CLIENT_KEY',
   hub: 'HOLDFAST_HUB',
+  hubs: 'HOLDFAST_HUBS',
   data: 'HOLDFAST_DATA',
   actor: 'HOLDFAST_ACTOR',
 }
@@ -113,6 +122,18 @@ export function readSettings(
     if (onRecord || byUrl === 'none') refuseCredentials()
     if (onRecord) return redis === undefined ? {} : { redis: withTls(redis) }
     return url === undefined ? {} : { http: httpOf(url) }
+  }
+
+  /** Of one hub and a set the one that was named with more weight. */
+  function hubsOf(): Pick<Settings, 'hub' | 'hubs'> {
+    const [hub, set] = [pick('hub'), pick('hubs')]
+    const [byHub, bySet] = [sourceOf('hub'), sourceOf('hubs')]
+    if (byHub === bySet && bySet !== 'none') {
+      problems.push(`${nameOf('hub', byHub)} and ${nameOf('hubs', bySet)}: give one of them`)
+    }
+    const isSet = sources.indexOf(bySet) < sources.indexOf(byHub)
+    const [first, ...others] = isSet && set !== undefined ? hubNames(set) : []
+    return first === undefined ? { hub: hub ?? defaultHub } : { hub: first, hubs: [first, ...others] }
   }
 
   /** PEM files belong to a `rediss://` URL; what speaks plainly takes no notice of a file that was set for another one. */
@@ -155,7 +176,7 @@ export function readSettings(
 
   const settings = {
     ...placeOf(),
-    hub: pick('hub') ?? defaultHub,
+    ...hubsOf(),
     data: pick('data') ?? defaultData,
     actor: pick('actor') ?? osUser(),
   }
@@ -222,9 +243,9 @@ function describeIssue(issue: z.core.$ZodIssue): string[] {
   return [`${configFile}: ${place}${issue.message}`]
 }
 
-function problemOfUrl(url: string): string | undefined {
+function problemOf(read: () => unknown): string | undefined {
   try {
-    redactUrl(url)
+    read()
     return undefined
   } catch (error) {
     return isHoldfastError(error) ? error.message.slice(error.code.length + 1) : messageOf(error)

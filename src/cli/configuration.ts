@@ -42,7 +42,8 @@ export function addConfig(program: Command): void {
 
 function namedOf(all: readonly SettingView[], name: string | undefined): readonly SettingView[] {
   if (name === undefined) return all
-  const found = all.filter((each) => each.name === name)
+  // In a set, `<hub>:<name>` is what stands otherwise on that hub.
+  const found = all.filter((each) => each.name === name || each.name.endsWith(`:${name}`))
   if (found.length > 0) return found
   const known = all.filter((each) => !isStranger(each)).map((each) => each.name)
   throw usageError([`no setting ${JSON.stringify(name)}; known: ${known.join(', ')}`])

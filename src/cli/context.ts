@@ -7,7 +7,7 @@ import { openClient } from '../client/open-client.js'
 import { HoldfastError, isHoldfastError } from '../contract/errors.js'
 import type { HubCalls } from '../contract/hub.js'
 import type { RedisAddress } from '../contract/redis-address.js'
-import { openHub } from '../hub/open-hub.js'
+import { openHubSet } from '../hub/open-hub-set.js'
 import { type EmbeddedServer, startEmbedded } from '../record/embedded.js'
 import { defaultData, type HttpSettings, type Settings } from './config.js'
 import { usageError } from './failure.js'
@@ -56,7 +56,7 @@ export async function withRecord<Answer>(
   }
 }
 
-/** Opens the hub for one command: over HTTP when a URL is named, else on the record. */
+/** Opens the hub, or the set of hubs, for one command: over HTTP when a URL is named, else on the record. */
 export async function withHub<Answer>(
   settings: Settings,
   use: (hub: HubCalls) => Promise<Answer>,
@@ -65,11 +65,23 @@ export async function withHub<Answer>(
   if (http !== undefined) {
     const address = addressOf(http)
     await requireReachable(address)
-    return using(openClient({ ...address, actor }), use)
+    return using(openClient({ ...address, actor, hubs: settings.hubs }), use)
   }
   return withRecord(settings, async ({ redis }) => {
-    return using(await openHub({ redis, hub: settings.hub, onRepairError: sayRepairError }), use)
+    // An operator who fences a set off is not kept from it by the one hub that is away.
+    const options = { redis, hubs: hubsOf(settings), onRepairError: sayRepairError, withoutSome: true }
+    return using(await openHubSet(options), use)
   })
+}
+
+/** The hubs that a command is for: those of the set, or the one. */
+export function hubsOf({ hub, hubs }: Settings): readonly string[] {
+  return hubs ?? [hub]
+}
+
+/** Whether several hubs are named: then answers say of which one they are. */
+export function isSet(settings: Settings): boolean {
+  return hubsOf(settings).length > 1
 }
 
 const reachMs = 5000

@@ -6,7 +6,8 @@ import type { HoldfastNode } from '../node/index.js'
 import { redactUrl } from '../record/connections.js'
 import type { InitReply } from '../record/functions.js'
 import { defaultData, defaultHub, type Settings } from './config.js'
-import { type Place, withRecord } from './context.js'
+import { isSet, type Place, withRecord } from './context.js'
+import { usageError } from './failure.js'
 import { action, value } from './flags.js'
 import { openLog } from './log.js'
 import { addNodeOptions, makeNode, nodeFlags, untilEnd } from './node.js'
@@ -48,6 +49,12 @@ export function addDev(program: Command): void {
     )
     .action(
       action(schema, async (values, { settings, json }) => {
+        if (isSet(settings)) {
+          throw usageError(
+            ['--hubs: dev is one hub'],
+            'for a set run `holdfast init`, `holdfast serve` and `holdfast node`, each with --hubs',
+          )
+        }
         const log = openLog(json)
         const signals = watchSignals()
         const options = { create: true, handlesSignals: true, log: (line: string) => log.info({}, line) }
@@ -72,7 +79,7 @@ async function runDev(
   const { log, signals } = around
   const record = await initRecord({ redis: place.redis, hub: settings.hub })
   const { redis } = place
-  const server = await serveNearby({ redis, hub: settings.hub, log }, values.listen)
+  const server = await serveNearby({ redis, hubs: [settings.hub], log }, values.listen)
   try {
     const node = await startNode(place, settings, values, log)
     tellWhere(place, settings, values, { record, url: server.url }, around)

@@ -41,9 +41,15 @@ function addList(fence: Command): void {
     )
 }
 
-function rowOf({ fence, known, reason, actor, at, until }: FenceView) {
+function rowOf({ fence, known, missing, reason, actor, at, until }: FenceView) {
   const times = [at, until].map((time) => (time === undefined ? undefined : isoTime(time)))
-  return [fence, reason, actor, ...times, known ? undefined : 'no rule reads this field']
+  const note = known ? partial(missing) : 'no rule reads this field'
+  return [fence, reason, actor, ...times, note]
+}
+
+/** Of a set of hubs: where it does not stand. Setting it again finishes it. */
+function partial(missing: readonly string[] | undefined): string | undefined {
+  return missing === undefined ? undefined : `partial: not on ${missing.join(', ')}; set it again`
 }
 
 function addSet(fence: Command, kind: keyof typeof kinds): void {

@@ -126,5 +126,6 @@ export const value = {
   listen: parsed(listenOf, 'is no <address>:<port>'),
   readableFile: text.refine(isReadable, 'names no file that can be read'),
   json: text.refine(isJson, 'is no JSON'),
+  digest: text.refine((given) => /^[0-9a-f]{64}$/.test(given), 'is no SHA-256 in lower-case hex'),
   flag: z.boolean().default(false),
 }

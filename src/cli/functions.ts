@@ -20,14 +20,17 @@ export function addFunctions(program: Command): void {
     .description('bring the library to the server; a newer one there is left alone')
     .action(
       action(z.object({}), async (_, { settings, json }) => {
-        const loaded = await withStore(settings, true, (store) => loadLibrary(store))
+        const loaded = await withStores(settings, true, (store) => loadLibrary(store))
         const everywhere = settings.redis === undefined ? [] : await loadLibraryEverywhere(settings.redis)
         const failed = everywhere.filter(({ failure }) => failure !== undefined)
         answer(
           json,
-          { ...loaded, ...(everywhere.length === 0 ? {} : { primaries: everywhere.map(shownOf) }) },
+          {
+            ...asOne(settings, loaded),
+            ...(everywhere.length === 0 ? {} : { primaries: everywhere.map(shownOf) }),
+          },
           () => {
-            printLoaded(loaded)
+            eachOf(loaded, printLoaded)
             for (const each of everywhere)
               say(`  ${each.primary}: ${each.loaded?.kind ?? String(each.failure)}`)
           },
@@ -99,6 +102,10 @@ function eachOf<Answer extends { readonly hub: string }>(
     if (answers.length > 1) print(fields([['hub', each.hub]]))
     show(each)
   }
+}
+
+function shownOf({ primary, loaded, failure }: OnPrimary): object {
+  return { primary, ...(loaded ?? { failure: failure instanceof Error ? failure.message : String(failure) }) }
 }
 
 function printState(state: LibraryState): void {

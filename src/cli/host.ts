@@ -4,7 +4,7 @@ import type { HubCalls } from '../contract/hub.js'
 import type { FenceReply, HostView, NodeView } from '../contract/views.js'
 import { withHub } from './context.js'
 import { action, value } from './flags.js'
-import { answer, type Cell, fields, print, printTable, say } from './output.js'
+import { answer, type Cell, fields, hubCell, hubHead, print, printTable, say } from './output.js'
 import { isoTime, shortDuration } from './times.js'
 
 const drainSchema = z.object({ host: value.host })
@@ -40,10 +40,10 @@ function addDrain(host: Command): void {
     .option('--actor <name>', 'who (the OS user)')
     .action(
       action(drainSchema, async ({ host: name }, { settings, json }) => {
-        const [set, hosts] = await withHub(settings, async (hub) => {
-          return [await hub.drain(name, settings.actor), await hub.hosts()] as const
+        const [set, known] = await withHub(settings, async (hub) => {
+          return [await hub.drain(name, settings.actor), await hub.host(name)] as const
         })
-        if (!hosts.some((each) => each.host === name)) {
+        if (known === undefined) {
           say(
             `no host ${name} was ever seen; the pause stands all the same (holdfast host ls shows the hosts)`,
           )
@@ -65,7 +65,7 @@ function addRetire(host: Command): void {
         const act = { reason, actor: settings.actor }
         const view = await withHub(settings, async (hub) => {
           await hub.retire(name, act)
-          return (await hub.hosts()).find((each) => each.host === name)
+          return await hub.host(name)
         })
         answer(json, view, printRetired)
       }),
@@ -81,6 +81,7 @@ function printHosts(hosts: readonly HostView[], staleAfterMs: number): void {
   const rows = hosts.map((view): Cell[] => {
     const { host, entries, awaiting, nodes, retiredAt } = view
     return [
+      ...hubCell(view),
       host,
       entries,
       awaiting,
@@ -89,7 +90,7 @@ function printHosts(hosts: readonly HostView[], staleAfterMs: number): void {
       retiredAt && isoTime(retiredAt),
     ]
   })
-  printTable('hosts', ['host', 'queue', 'awaiting', 'nodes', 'note', 'retired'], rows)
+  printTable('hosts', [...hubHead(hosts), 'host', 'queue', 'awaiting', 'nodes', 'note', 'retired'], rows)
 }
 
 function nodeText({ node, state, heartbeatAgeMs }: NodeView, staleAfterMs: number): string {

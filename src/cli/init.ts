@@ -1,10 +1,11 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
+import { naming } from '../contract/hub-set.js'
 import { initRecord } from '../hub/open-hub.js'
 import type { InitReply } from '../record/functions.js'
-import { withRecord } from './context.js'
+import { hubsOf, isSet, withRecord } from './context.js'
 import { action, value } from './flags.js'
-import { answer, fields, print } from './output.js'
+import { answer, fields, print, printTable } from './output.js'
 
 const schema = z.object({ afterLoss: value.flag })
 
@@ -12,18 +13,33 @@ const schema = z.object({ afterLoss: value.flag })
 export function addInit(program: Command): void {
   program
     .command('init')
-    .description('make the record of the hub; changes nothing where there is one')
+    .description('make the record of the hub, or of each hub of a set; changes nothing where there is one')
     .option('--after-loss', 'on a server that lost the record: epochs go on above all ever given')
     .action(
       action(schema, async ({ afterLoss }, { settings, json }) => {
         const made = await withRecord(
           settings,
-          ({ redis }) => initRecord({ redis, hub: settings.hub, afterLoss }),
+          async ({ redis }) => {
+            const replies = []
+            for (const hub of hubsOf(settings)) {
+              replies.push({ hub, ...(await naming(hub, () => initRecord({ redis, hub, afterLoss }))) })
+            }
+            return replies
+          },
           { create: true },
         )
-        answer(json, made, printMade)
+        if (isSet(settings)) answer(json, { hubs: made }, () => printSet(made))
+        else for (const { hub: _, ...only } of made) answer(json, only, printMade)
       }),
     )
+}
+
+function printSet(made: readonly ({ hub: string } & InitReply)[]): void {
+  printTable(
+    'records',
+    ['hub', 'store', 'generation', 'record'],
+    made.map((each) => [each.hub, each.storeId, each.generation, each.made ? 'made' : 'present']),
+  )
 }
 
 function printMade(made: InitReply): void {

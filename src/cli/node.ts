@@ -72,7 +72,10 @@ export function addNodeOptions(command: Command): Command {
     .option('--idempotent', 'running an attempt twice is as running it once: begin again what a crash cut')
     .option('--timeout <time>', 'how long the command may take, such as 30s (5m)')
     .option('--concurrency <n>', 'lanes worked on at the same time (8)')
-    .option('--mirror <file>', 'its durable store (<data>/mirrors/<host>/<node>.db)')
+    .option(
+      '--mirror <file>',
+      'its durable store (<data>/mirrors/<host>/<node>.db); of several hubs a folder, one file a hub',
+    )
 }
 
 async function runNode(node: HoldfastNode, { first }: SignalWatch, log: NodeLog): Promise<void> {
@@ -102,15 +105,21 @@ function proberOf(probe: string): Prober {
   return /^https?:\/\//i.test(probe) ? httpProbe({ url: probe }) : commandProbe({ command: probe })
 }
 
-/** A node as the flags describe it, its mirror's folder made; not started. */
+/** A file for one hub, a folder for several. */
+function mirrorOf({ data, hubs = [] }: Settings, host: string, node: string): string {
+  const name = join(data, 'mirrors', host, encodeURIComponent(node))
+  return hubs.length > 1 ? name : `${name}.db`
+}
+
+/** A node as the flags describe it, on the hub or the set of hubs of the settings; its mirror's folder made, not started. */
 export function makeNode(reach: Reach, settings: Settings, values: NodeValues, log: NodeLog): HoldfastNode {
   const { host, node = host, timeout, concurrency } = values
-  const mirror = values.mirror ?? join(settings.data, 'mirrors', host, `${encodeURIComponent(node)}.db`)
+  const mirror = values.mirror ?? mirrorOf(settings, host, node)
   mkdirSync(dirname(mirror), { recursive: true })
   return createNode({
     host,
     node,
-    hub: settings.hub,
+    hubs: settings.hubs ?? [settings.hub],
     ...reach,
     mirror,
     executor: executorOf(values),

@@ -134,3 +134,13 @@ export function tolerateClosedPipes(): void {
     })
   }
 }
+
+/** The first column of a list of a set of hubs; none where there is one hub. */
+export function hubHead(entries: readonly { readonly hub?: string | undefined }[]): string[] {
+  return entries.some(({ hub }) => hub !== undefined) ? ['hub'] : []
+}
+
+/** The cell under it. */
+export function hubCell({ hub }: { readonly hub?: string | undefined }): string[] {
+  return hub === undefined ? [] : [hub]
+}

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import type { PendingEntry } from '../contract/views.js'
 import { withHub } from './context.js'
 import { action, value } from './flags.js'
-import { answer, printTable } from './output.js'
+import { answer, hubCell, hubHead, printTable } from './output.js'
 import { shortDuration } from './times.js'
 
 const schema = z.object({ host: value.host.optional() })
@@ -21,7 +21,9 @@ export function addPending(program: Command): void {
       action(schema, async ({ host }, { settings, json }) => {
         const entries = await withHub(settings, (hub) => hub.pending(host))
         const pending = entries.map((entry) => ({ ...entry, disagrees: disagreements(entry) }))
-        answer(json, { pending }, () => printTable('pending entries', head, pending.map(rowOf)))
+        answer(json, { pending }, () =>
+          printTable('pending entries', [...hubHead(pending), ...head], pending.map(rowOf)),
+        )
       }),
     )
 }
@@ -29,7 +31,17 @@ export function addPending(program: Command): void {
 function rowOf(entry: PendingEntry & { disagrees: string[] }) {
   const { host, consumer, delivery, state, epoch } = entry
   const idle = shortDuration(entry.idleMs)
-  return [host, entry.entry, consumer, idle, delivery, state, epoch, entry.disagrees.join('; ')]
+  return [
+    ...hubCell(entry),
+    host,
+    entry.entry,
+    consumer,
+    idle,
+    delivery,
+    state,
+    epoch,
+    entry.disagrees.join('; '),
+  ]
 }
 
 /** Pending is exactly claimed and mirrored, by the owner (contract section 9). Empty when it agrees. */

@@ -4,6 +4,7 @@ import { z } from 'zod'
 import type { PrincipalAdded } from '../contract/hub.js'
 import { type Role, roles } from '../contract/principals.js'
 import type { PrincipalView } from '../contract/views.js'
+import { digestOf } from '../hub/principals.js'
 import { withHub } from './context.js'
 import { action, repeatable, value } from './flags.js'
 import { answer, fields, print, printTable, say } from './output.js'
@@ -30,6 +31,7 @@ const addSchema = z
     scope: z.array(value.text.min(1, 'names no folder')).optional(),
     anySender: value.flag,
     cert: value.readableFile.optional(),
+    tokenSha256: value.digest.optional(),
   })
   .refine(({ role, host }) => role !== 'node' || host !== undefined, {
     path: ['host'],
@@ -60,10 +62,11 @@ function addAdd(principal: Command): void {
     .addOption(repeatable('--scope <dir>', 'for a node: a directory whose sessions it may serve'))
     .option('--any-sender', 'for a producer: it may name other senders than itself')
     .option('--cert <file>', 'PEM of a client certificate to pin, instead of making a token')
+    .option('--token-sha256 <hex>', 'digest of a token that exists already, instead of making one')
     .option('--actor <name>', 'who (the OS user)')
     .action(
       action(addSchema, async (values, { settings, json }) => {
-        const { role, host, anySender, cert } = values
+        const { role, host, anySender, cert, tokenSha256 } = values
         const added = await withHub(settings, (hub) =>
           hub.addPrincipal(
             {
@@ -73,6 +76,7 @@ function addAdd(principal: Command): void {
               scopes: values.scope?.map(canonical),
               anySender,
               certificate: cert === undefined ? undefined : readFileSync(cert, 'utf8'),
+              tokenSha256,
             },
             settings.actor,
           ),
@@ -118,6 +122,7 @@ function addRevoke(principal: Command): void {
 
 function rowOf(view: PrincipalView) {
   const { name, role, host, scopes, anySender, credential, createdAt, revokedAt, revokedReason } = view
+  const partial = view.missing === undefined ? undefined : `partial: not on ${view.missing.join(', ')}`
   return [
     name,
     anySender ? `${role}, any sender` : role,
@@ -126,7 +131,7 @@ function rowOf(view: PrincipalView) {
     credential,
     isoTime(createdAt),
     revokedAt && isoTime(revokedAt),
-    revokedReason,
+    revokedReason ?? partial,
   ]
 }
 
@@ -141,6 +146,10 @@ function printAdded({ principal, token }: PrincipalAdded): void {
     ]),
   )
   if (token !== undefined) say('this token is shown now and never again')
+  const { missing } = principal
+  if (missing === undefined) return
+  const how = token === undefined ? '' : ` with --token-sha256 ${digestOf(token)}`
+  say(`not added on ${missing.join(', ')}: repeat the same command${how} to finish it`)
 }
 
 function printRevoked(view: PrincipalView): void {

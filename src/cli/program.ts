@@ -10,6 +10,7 @@ import { addFence } from './fence.js'
 import { addFunctions } from './functions.js'
 import { addHeld } from './held.js'
 import { addHost } from './host.js'
+import { addHubOf } from './hub-of.js'
 import { addInit } from './init.js'
 import { addMessage } from './message.js'
 import { addNode } from './node.js'
@@ -42,6 +43,7 @@ export function makeProgram(): Command {
     .option('--client-cert <file>', 'PEM of the client certificate that a principal pins')
     .option('--client-key <file>', 'PEM of its key')
     .option('--hub <name>', 'the hub (hf)')
+    .option('--hubs <names>', 'a set of hubs: hf-0..hf-7, or names between commas')
     .option('--data <dir>', 'folder of the embedded server and of mirrors (.holdfast)')
     .option('--json', 'answer in JSON')
     .exitOverride()
@@ -62,6 +64,7 @@ export function makeProgram(): Command {
     addEffect,
     addFence,
     addHost,
+    addHubOf,
     addSession,
     addPrincipal,
     addConfig,

@@ -5,8 +5,9 @@ import { z } from 'zod'
 import { isHoldfastError } from '../contract/errors.js'
 import { defaultLimits } from '../http/limits.js'
 import { type Listen, parseListen } from '../http/listen.js'
-import type { HubServer, ServerOptions } from '../http/server.js'
-import { type Place, withRecord } from './context.js'
+import type { ServerOptions } from '../http/server.js'
+import type { HubSetServer, SetServerOptions } from '../http/set-server.js'
+import { hubsOf, type Place, withRecord } from './context.js'
 import { usageError } from './failure.js'
 import { action, value } from './flags.js'
 import { openLog } from './log.js'
@@ -32,7 +33,9 @@ type ServeValues = z.output<typeof schema>
 export function addServe(program: Command): void {
   program
     .command('serve')
-    .description('a hub over HTTP until SIGINT or SIGTERM: it answers what is under way, then ends')
+    .description(
+      'a hub, or a set of hubs, over HTTP until SIGINT or SIGTERM: it answers what is under way, then ends',
+    )
     .option('--listen <address>', `address and port (${defaultListen}); off loopback principals must exist`)
     .option('--tls-cert <file>', 'PEM of the certificate chain: HTTPS, and client certificates may be pinned')
     .option('--tls-key <file>', 'PEM of its key')
@@ -43,7 +46,7 @@ export function addServe(program: Command): void {
         const log = openLog(json)
         const signals = watchSignals()
         const options = { handlesSignals: true, log: (line: string) => log.info({}, line) }
-        const run = ({ redis }: Place) => serve({ redis, hub: settings.hub, tls, log }, values, signals)
+        const run = ({ redis }: Place) => serve({ redis, hubs: hubsOf(settings), tls, log }, values, signals)
         await withRecord(settings, run, options).finally(signals.dispose)
       }),
     )
@@ -63,39 +66,42 @@ function tlsOf({ tlsCert, tlsKey }: ServeValues): ServerOptions['tls'] {
 }
 
 async function serve(
-  options: Omit<ServerOptions, 'listen' | 'limits' | 'sweeps'>,
+  options: Omit<SetServerOptions, 'listen' | 'limits' | 'sweeps'>,
   values: ServeValues,
   signals: SignalWatch,
 ): Promise<void> {
-  const { log } = options
+  const { log, hubs } = options
   const { listen, rate } = values
   const limits = rate === undefined ? undefined : { ratePerSecond: rate }
-  const server = await startServer({ ...options, listen, limits })
-  log.info({ url: server.url, hub: options.hub }, 'serving')
+  const server = await startSetServer({ ...options, listen, limits })
+  log.info({ url: server.url, ...(hubs.length === 1 ? { hub: hubs[0] } : { hubs }) }, 'serving')
   await signals.first
   log.info({}, 'shutting down; a second signal ends at once')
   await server.close()
 }
 
 /** Loads the server for those who serve alone: it is most of what a command would have to load. */
-async function startServer(options: Omit<ServerOptions, 'sweeps'>): Promise<HubServer> {
-  const [http, schedule] = await Promise.all([import('../http/server.js'), import('../sweeps/schedule.js')])
+async function startSetServer(options: Omit<SetServerOptions, 'sweeps'>): Promise<HubSetServer> {
+  const [http, schedule] = await Promise.all([
+    import('../http/set-server.js'),
+    import('../sweeps/schedule.js'),
+  ])
   const { redis, log } = options
   const sweeps: ServerOptions['sweeps'] = (parts) => schedule.startSchedule({ redis, parts, log })
-  return http.startServer({ ...options, sweeps })
+  return http.startSetServer({ ...options, sweeps })
 }
 
 /** Serves where it is asked to or, for want of that, on any free port of loopback. */
 export async function serveNearby(
-  options: Omit<ServerOptions, 'listen' | 'sweeps'>,
+  options: Omit<SetServerOptions, 'listen' | 'sweeps'>,
   asked: Listen | undefined,
-): Promise<HubServer> {
-  if (asked !== undefined) return startServer({ ...options, listen: asked })
+): Promise<HubSetServer> {
+  if (asked !== undefined) return startSetServer({ ...options, listen: asked })
   const usual = parseListen(defaultListen)
   try {
-    return await startServer({ ...options, listen: usual })
+    return await startSetServer({ ...options, listen: usual })
   } catch (error) {
     if (!isHoldfastError(error, 'INVALID_ARGUMENT')) throw error
-    return startServer({ ...options, listen: { ...usual, port: 0 } })
+    return startSetServer({ ...options, listen: { ...usual, port: 0 } })
   }
 }

@@ -1,14 +1,16 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
 import { openClient } from '../client/open-client.js'
+import { naming } from '../contract/hub-set.js'
+import type { RedisAddress } from '../contract/redis-address.js'
 import { type SweepName, sweepNames } from '../contract/sweeps.js'
 import type { AuditView, SweepRunView, SweepView } from '../contract/views.js'
 import { openHubParts } from '../hub/open-hub.js'
 import type { Settings } from './config.js'
-import { addressOf, withHub, withRecord } from './context.js'
+import { addressOf, hubsOf, isSet, withHub, withRecord } from './context.js'
 import { exitCodes } from './failure.js'
 import { action } from './flags.js'
-import { answer, fields, print, printTable, say } from './output.js'
+import { answer, fields, hubCell, hubHead, print, printTable, say } from './output.js'
 import { shortDuration } from './times.js'
 
 const runSchema = z.object({
@@ -59,21 +61,30 @@ export function addSweep(program: Command): void {
 /** Through the hub that is named, or here on the record. */
 async function runSweeps(settings: Settings, name: SweepName | 'all'): Promise<SweepRunView[]> {
   if (settings.http !== undefined) {
-    const client = openClient({ ...addressOf(settings.http), actor: settings.actor })
+    const client = openClient({ ...addressOf(settings.http), actor: settings.actor, hubs: settings.hubs })
     return await client.runSweep(name).finally(client.close)
   }
-  const { sweepsOnDemand } = await import('../sweeps/on-demand.js')
   return await withRecord(settings, async ({ redis }) => {
-    const parts = await openHubParts({ redis, hub: settings.hub })
-    try {
-      const sweeper = await sweepsOnDemand(parts)
-      const runs = []
-      for (const each of name === 'all' ? sweepNames : [name]) runs.push(await sweeper.run(each))
-      return runs
-    } finally {
-      await parts.hub.close()
+    const runs: SweepRunView[] = []
+    for (const hub of hubsOf(settings)) {
+      const own = await naming(hub, () => sweepHere(redis, hub, name))
+      runs.push(...own.map((run) => (isSet(settings) ? { ...run, hub } : run)))
     }
+    return runs
   })
+}
+
+async function sweepHere(redis: RedisAddress, hub: string, name: SweepName | 'all'): Promise<SweepRunView[]> {
+  const { sweepsOnDemand } = await import('../sweeps/on-demand.js')
+  const parts = await openHubParts({ redis, hub })
+  try {
+    const sweeper = await sweepsOnDemand(parts)
+    const runs = []
+    for (const each of name === 'all' ? sweepNames : [name]) runs.push(await sweeper.run(each))
+    return runs
+  } finally {
+    await parts.hub.close()
+  }
 }
 
 function printSweeps(sweeps: readonly SweepView[]): void {
@@ -82,11 +93,12 @@ function printSweeps(sweeps: readonly SweepView[]): void {
     const every = everyMs === 0 ? 'off' : shortDuration(everyMs)
     const age = ageMs === undefined ? 'never' : `${shortDuration(ageMs)} ago`
     const took = durationMs === undefined ? undefined : shortDuration(durationMs)
-    return [name, every, age, took, found, repaired, left, stateOf(each)]
+    return [...hubCell(each), name, every, age, took, found, repaired, left, stateOf(each)]
   })
-  printTable('sweeps', head, rows)
-  for (const { name, notes, left } of sweeps) {
-    if ((left ?? 0) > 0) for (const note of notes) say(`${name}: ${note}`)
+  printTable('sweeps', [...hubHead(sweeps), ...head], rows)
+  for (const { hub, name, notes, left } of sweeps) {
+    if ((left ?? 0) > 0)
+      for (const note of notes) say(`${hub === undefined ? '' : `${hub} `}${name}: ${note}`)
   }
 }
 
@@ -99,8 +111,9 @@ function stateOf({ error, late, unfinished }: SweepView): string {
 function printRuns(runs: readonly SweepRunView[]): void {
   printTable(
     'sweeps',
-    ['sweep', 'took', 'found', 'repaired', 'left', 'error'],
-    runs.map(({ name, durationMs, found, repaired, left, error }) => [
+    [...hubHead(runs), 'sweep', 'took', 'found', 'repaired', 'left', 'error'],
+    runs.map(({ hub, name, durationMs, found, repaired, left, error }) => [
+      ...hubCell({ hub }),
       name,
       shortDuration(Math.round(durationMs)),
       found,

@@ -3,20 +3,25 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { EventSourceParserStream } from 'eventsource-parser/stream'
 import type { z } from 'zod'
 import { backoffMs } from '../contract/backoff.js'
+import { HoldfastError } from '../contract/errors.js'
 import { eventSchema } from '../contract/wire.js'
 import { type Calls, isRepeatable } from './calls.js'
 
 export interface EventsOptions {
-  /** Begin after this event; from now on when absent. */
-  readonly lastEventId?: string | undefined
+  /** Begin after this event; from now on when absent. Of a set: the last event of each hub, by its name. */
+  readonly lastEventId?: string | Readonly<Record<string, string>> | undefined
   /** Ends the reading. */
   readonly signal?: AbortSignal | undefined
 }
 
-/** One entry of the hub's log, or a `gap` where the log no longer reaches back. */
-export type HubEvent =
+/**
+ * One entry of the hub's log, or a `gap` where the log no longer reaches back. Of a set it says which hub's log; the
+ * id is the place in that one.
+ */
+export type HubEvent = (
   | { readonly kind: 'entry'; readonly id: string; readonly entry: z.output<typeof eventSchema> }
   | { readonly kind: 'gap'; readonly id: string; readonly after: string }
+) & { readonly hub?: string }
 
 const retry = { leastMs: 100, mostMs: 5000 }
 
@@ -27,7 +32,7 @@ export async function* readEvents(
   closing: AbortSignal,
 ): AsyncGenerator<HubEvent, void, undefined> {
   const signal = options.signal === undefined ? closing : AbortSignal.any([options.signal, closing])
-  let position = options.lastEventId
+  let position = ownPosition(options.lastEventId)
   for (let failures = 0; !signal.aborted; failures += 1) {
     if (failures > 0) await sleep(backoffMs(retry, failures), undefined, { signal }).catch(() => undefined)
     try {
@@ -48,6 +53,14 @@ export async function* readEvents(
       if (!cut) throw error
     }
   }
+}
+
+/** @throws INVALID_ARGUMENT for the places of a set, where there is one hub */
+function ownPosition(given: EventsOptions['lastEventId']): string | undefined {
+  if (typeof given !== 'object') return given
+  throw new HoldfastError('INVALID_ARGUMENT', 'lastEventId names hubs, and this is one hub', {
+    next: 'give the id of the last event alone',
+  })
 }
 
 function isStoreAway(error: Error & { code?: unknown }): boolean {

@@ -10,6 +10,7 @@ export type {
   FenceOptions,
   HubCalls,
 } from '../contract/hub.js'
+export { hubNames, hubOf, qualifiedId } from '../contract/hub-set.js'
 export type { MessageInput, Recipient } from '../contract/message.js'
 export { notSent, type ProbeAnswer, terminal } from '../contract/outcomes.js'
 export { type HashOptions, hashPayload } from '../contract/payload-hash.js'

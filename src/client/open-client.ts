@@ -8,6 +8,7 @@ import type {
   OperatorAct,
   PageOptions,
 } from '../contract/hub.js'
+import { checkedHubs } from '../contract/hub-set.js'
 import { type OutgoingMessage, prepareMessage } from '../contract/message.js'
 import { allOf } from '../contract/pages.js'
 import {
@@ -35,6 +36,7 @@ import {
   unknownReply,
 } from '../contract/wire.js'
 import { type Answer, type Calls, type HubAddress, openCalls } from './calls.js'
+import { clientSetOf } from './client-set.js'
 import { effectCalls } from './effect-calls.js'
 import { type EventsOptions, type HubEvent, readEvents } from './events.js'
 import { escaped, part, query } from './paths.js'
@@ -46,6 +48,11 @@ export interface ClientOptions extends HubAddress {
   readonly deadlineMs?: number | undefined
   /** Who acts, where the hub has no principals yet (on loopback); else the principal is. */
   readonly actor?: string | undefined
+  /**
+   * The hubs of the set that is served at the URL: `hubNames('hf-0..hf-7')`. Each is reached at
+   * `<url>/hubs/<name>`; a single one at the URL itself, as `serve` serves it.
+   */
+  readonly hubs?: readonly string[] | undefined
 }
 
 /** A hub over HTTP: the calls of {@link HubCalls}, and its log as it grows. */
@@ -62,7 +69,14 @@ export interface Client extends HubCalls, SweepCalls {
  * and accepts are repeated by themselves within the deadline; an operator's act is made once.
  * @throws INVALID_ARGUMENT for a URL, token or TLS material that cannot be used
  */
-export function openClient(options: ClientOptions): Client {
+export function openClient({ hubs, ...options }: ClientOptions): Client {
+  const names = hubs === undefined ? [] : checkedHubs(hubs)
+  if (names.length < 2) return openOne(options)
+  const below = (hub: string) => `${options.url.replace(/\/+$/, '')}/hubs/${hub}`
+  return clientSetOf(new Map(names.map((hub) => [hub, openOne({ ...options, url: below(hub) })])))
+}
+
+function openOne(options: Omit<ClientOptions, 'hubs'>): Client {
   const calls = openCalls(options)
   const acting = options.actor === undefined ? {} : { 'holdfast-actor': escaped(options.actor) }
   const closing = new AbortController()

@@ -129,6 +129,8 @@ export interface PrincipalInput {
   readonly anySender?: boolean | undefined
   /** PEM of a client certificate to pin instead of making a token. */
   readonly certificate?: string | undefined
+  /** SHA-256 of a token that exists already, lower-case hex: none is made. With it a repeat changes nothing. */
+  readonly tokenSha256?: string | undefined
 }
 
 /** The token is shown this once and stored nowhere. */

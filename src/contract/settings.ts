@@ -115,7 +115,7 @@ export const settings = {
     default: 0,
     least: 0,
     meaning:
-      'replicas that must have what was accepted, granted, settled, resolved or fenced before it is answered; 0: none',
+      'replicas that must have what was accepted, claimed, granted, settled, resolved or fenced before it is answered; 0: none',
   },
   wait_replicas_ms: {
     default: 1000,

@@ -140,6 +140,7 @@ export type UnknownEntry = z.infer<typeof unknownEntrySchema>
 /** An entry of a pending list of Redis, beside the row it should agree with. */
 export const pendingEntrySchema = z
   .object({
+    hub: z.string().optional().describe('in a set of hubs: the one that says it'),
     host: z.string(),
     entry: z.string(),
     consumer: z.string(),
@@ -155,6 +156,7 @@ export type PendingEntry = z.infer<typeof pendingEntrySchema>
 export const nodeViewSchema = z
   .object({
     node: z.string(),
+    hub: z.string().optional().describe('in a set of hubs: the one that says it'),
     state: z.enum(['live', 'left']).describe('live: it has not left; its heartbeat tells how fresh it is'),
     incarnation: count,
     heartbeatAgeMs: count,
@@ -171,6 +173,7 @@ export type NodeView = z.infer<typeof nodeViewSchema>
 export const hostViewSchema = z
   .object({
     host: z.string(),
+    hub: z.string().optional().describe('in a set of hubs: the one that says it'),
     joined: z.boolean().describe('false for a host that is only queued for'),
     retiredAt: timeMs.optional(),
     entries: count.describe('queued, parked, claimed and mirrored'),
@@ -184,6 +187,10 @@ export const fenceViewSchema = z
   .object({
     fence: z.string().describe('`<kind>:<scope>`, the field of the fences hash'),
     known: z.boolean().describe('false for a field that no rule reads'),
+    missing: z
+      .array(z.string())
+      .optional()
+      .describe('in a set of hubs: those where it should stand and does not; setting it again finishes it'),
     reason: z.string(),
     actor: z.string().optional(),
     at: z.number().optional(),
@@ -229,6 +236,7 @@ export type SettingView = z.infer<typeof settingViewSchema>
 export const sweepViewSchema = z
   .object({
     name: z.enum(sweepNames),
+    hub: z.string().optional().describe('in a set of hubs: the one that says it'),
     meaning: z.string().describe('what it does'),
     everyMs: count.describe('how often it runs; 0: not by itself'),
     runs: count,
@@ -255,6 +263,7 @@ export type SweepView = z.infer<typeof sweepViewSchema>
 export const sweepRunSchema = z
   .object({
     name: z.enum(sweepNames),
+    hub: z.string().optional().describe('in a set of hubs: the one that says it'),
     found: count.describe('what was not right'),
     repaired: count.describe('of these, put right'),
     left: count.describe('of these, what somebody has to look at'),
@@ -384,6 +393,10 @@ export const principalViewSchema = z
     certificateSha256: z.string().optional(),
     createdAt: timeMs,
     createdBy: z.string(),
+    missing: z
+      .array(z.string())
+      .optional()
+      .describe('in a set of hubs: those that do not let it in, where others do'),
     revokedAt: timeMs.optional(),
     revokedBy: z.string().optional(),
     revokedReason: z.string().optional(),

@@ -143,6 +143,11 @@ export const principalBody = z
     scopes: z.array(text).optional().describe('for a node: directories of the sessions it may serve'),
     anySender: z.boolean().optional().describe('for a producer: it may name other senders than itself'),
     certificate: z.string().optional().describe('PEM of a client certificate to pin, instead of a token'),
+    tokenSha256: z
+      .string()
+      .regex(/^[0-9a-f]{64}$/)
+      .optional()
+      .describe('SHA-256 of a token that exists already, lower-case hex: none is made'),
   })
   .meta({ id: 'NewPrincipal' })
 export const principalReply = z.object({
@@ -184,6 +189,14 @@ export const readyReply = z
     ),
   })
   .meta({ id: 'Readiness' })
+
+/** At the root of a server of several hubs. */
+export const hubsReply = z.object({ hubs: z.array(z.string()) })
+export const setReadyReply = z.object({
+  ready: z.boolean().describe('every hub is'),
+  notReady: z.array(z.string()).describe('the hubs that are not'),
+  hubs: z.record(z.string(), readyReply),
+})
 
 export const problemSchema = z
   .object({

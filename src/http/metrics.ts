@@ -14,13 +14,17 @@ export interface Metrics {
   readingFailed(): void
   setLoopAge(loop: string, ageMs: number): void
   setWaiting(count: number): void
+  /** So many messages that this hub answered for are gone. */
+  lost(count: number): void
 }
 
 const fastBuckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
-export function createMetrics(): Metrics {
+/** Of one hub in a process; where there are several, `hub` labels the figures, and those of the process are elsewhere. */
+export function createMetrics({ hub }: { readonly hub?: string } = {}): Metrics {
   const registry = new Registry()
-  collectDefaultMetrics({ register: registry })
+  if (hub === undefined) collectDefaultMetrics({ register: registry })
+  else registry.setDefaultLabels({ hub })
   const registers = [registry]
   const gauge = <Label extends string>(name: string, help: string, labelNames: Label[] = []) =>
     new Gauge<Label>({ name, help, labelNames, registers })
@@ -88,6 +92,10 @@ export function createMetrics(): Metrics {
   const sweepFailures = counter('holdfast_sweep_failures_total', 'Runs of a sweep that failed', ['sweep'])
   const loops = gauge('holdfast_loop_age_seconds', 'Since a loop of this hub last succeeded', ['loop'])
   const waiting = gauge('holdfast_http_waiting', 'Requests that wait for something on this hub')
+  const lost = counter(
+    'holdfast_lost_messages_total',
+    'Messages that this hub answered for, and that a server lacked which took over',
+  )
   const failures = counter(
     'holdfast_reading_failures_total',
     'Readings of the record for this page that failed',
@@ -138,6 +146,7 @@ export function createMetrics(): Metrics {
     readingFailed: () => failures.inc(),
     setLoopAge: (loop, ageMs) => loops.set({ loop }, ageMs / 1000),
     setWaiting: (count) => waiting.set(count),
+    lost: (count) => lost.inc(count),
   }
 }
 

@@ -14,9 +14,12 @@ import { type OpenApiDocument, tidied } from './openapi-document.js'
 import { type AllParts, addRoutes } from './routes/index.js'
 import type { App } from './routes/parts.js'
 
-/** `/openapi.json` and `/docs`, made from the same schemas that check requests. */
-export async function addOpenApi(app: App): Promise<void> {
-  await addDocument(app)
+/**
+ * `/openapi.json` and `/docs`, made from the same schemas that check requests. `below` is the path under which the
+ * hub is reached, where that is not the root.
+ */
+export async function addOpenApi(app: App, below: string | undefined): Promise<void> {
+  await addDocument(app, below)
   await app.register(async (scope) => {
     // A page is opened before anybody says who they are; this one shows no more than /openapi.json.
     scope.addHook('onRoute', (route) => {
@@ -24,6 +27,7 @@ export async function addOpenApi(app: App): Promise<void> {
     })
     await scope.register(swaggerUi, {
       routePrefix: '/docs',
+      ...(below === undefined ? {} : { indexPrefix: below }),
       staticCSP: true,
       // All that it loads comes from this server: over plain HTTP there is nothing to upgrade to.
       transformStaticCSP: (header) => header.replace('upgrade-insecure-requests;', '').trim(),
@@ -46,7 +50,7 @@ export async function openApiDocument(): Promise<OpenApiDocument> {
   return document
 }
 
-async function addDocument(app: App): Promise<void> {
+async function addDocument(app: App, below?: string): Promise<void> {
   await app.register(swagger, {
     openapi: {
       openapi: '3.1.0',
@@ -56,6 +60,7 @@ async function addDocument(app: App): Promise<void> {
         version: ownVersion(),
         license: { name: 'MIT', identifier: 'MIT' },
       },
+      ...(below === undefined ? {} : { servers: [{ url: below }] }),
       tags: tags.map(([name, description]) => ({ name, description })),
     },
     transform: (given) => {

@@ -68,7 +68,8 @@ function scopesOf(text: string | undefined): string[] {
 }
 
 /**
- * Adds a principal, with a token made here unless a certificate is pinned. The token is in this answer alone.
+ * Adds a principal, with a token made here unless a certificate is pinned or the digest of a token is given. The
+ * token is in this answer alone.
  * @throws PRINCIPAL_EXISTS, INVALID_ARGUMENT
  */
 export async function addPrincipal(
@@ -78,8 +79,8 @@ export async function addPrincipal(
 ): Promise<PrincipalAdded> {
   const { name, role, host, scopes, anySender } = checked(input)
   const certificateSha256 = input.certificate === undefined ? undefined : certificateDigest(input.certificate)
-  const token = certificateSha256 === undefined ? mintToken() : undefined
-  const tokenSha256 = token === undefined ? undefined : digestOf(token)
+  const token = (certificateSha256 ?? input.tokenSha256) === undefined ? mintToken() : undefined
+  const tokenSha256 = token === undefined ? input.tokenSha256 : digestOf(token)
   await parts.functions.addPrincipal(
     { name, role, host, scopes, anySender, tokenSha256, certificateSha256 },
     actor,

@@ -4,6 +4,7 @@ import { type ErrorCode, isHoldfastError } from '../contract/errors.js'
 import type { Outcome } from '../contract/outcomes.js'
 import type { OnPoint } from '../contract/points.js'
 import type { BeginItem, StepDone, StepRefused, StepResult } from '../contract/steps.js'
+import { type AttemptNode, attemptOf } from './attempt.js'
 import type { BlockingMeter } from './blocking.js'
 import type { Executor } from './executor.js'
 import type { Arrival, Verdict, Work } from './lanes.js'
@@ -13,9 +14,7 @@ import type { Mirror } from './mirror.js'
 import type { OutgoingReport, Reports } from './reports.js'
 import { inSpan } from './tracing.js'
 
-export interface AttemptsOptions {
-  readonly host: string
-  readonly node: string
+export interface AttemptsOptions extends AttemptNode {
   readonly mirror: Mirror
   readonly executor: Executor
   readonly reports: Reports
@@ -169,6 +168,8 @@ export function createAttempts(options: AttemptsOptions): Attempts {
 
   async function execute(work: Work, grant: string, answer: StepDone, leave: () => void): Promise<Verdict> {
     const number = answer.attempt ?? 1
+    const lent = work.place?.enter()
+    if (lent !== undefined) await lent
     if (work.replay) await mirror.markRestarted(grant, number, work.epoch)
     else await mirror.markStarted(grant, number)
     onPoint?.('start.marked')
@@ -187,20 +188,7 @@ export function createAttempts(options: AttemptsOptions): Attempts {
   async function runHandler(work: Work, grant: string, number: number): Promise<Handled> {
     const controller = new AbortController()
     handlers.add(controller)
-    const attempt = {
-      id: `${work.id}/${number}`,
-      deliveryId: work.id,
-      number,
-      replay: work.replay,
-      epoch: work.epoch,
-      host: options.host,
-      node: options.node,
-      target:
-        work.session === undefined ? { host: options.host } : { host: options.host, session: work.session },
-      message: work.message,
-      payload: work.payload,
-      signal: controller.signal,
-    }
+    const attempt = attemptOf(options, work, number, controller.signal)
     onPoint?.('execute.entered')
     const outcome = await runWithLimit(controller, options, {
       run: () =>

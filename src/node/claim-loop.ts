@@ -2,6 +2,7 @@ import type { ClaimReply } from '../contract/steps.js'
 import type { Handoff } from './handoff.js'
 import type { Lanes } from './lanes.js'
 import type { NodeLog } from './log.js'
+import type { Share } from './share.js'
 
 export interface ClaimLoopOptions {
   /** Runnable deliveries to hold at most. */
@@ -16,6 +17,8 @@ export interface ClaimLoopOptions {
   onLogId(logId: string): void
   /** Once, when nothing of an earlier process of this node is left to resume. */
   onResumed(): Promise<void>
+  /** In a node of several hubs: room for what is claimed is asked for there. */
+  readonly share?: Share | undefined
   readonly log: NodeLog
 }
 
@@ -43,7 +46,7 @@ const waitAtMostMs = 60_000
 const heldAtMost = 20
 
 export function createClaimLoop(options: ClaimLoopOptions): ClaimLoop {
-  const { lanes, log } = options
+  const { lanes, share, log } = options
   const stopping = new AbortController()
   let request = 0
   let resumed = false
@@ -62,13 +65,14 @@ export function createClaimLoop(options: ClaimLoopOptions): ClaimLoop {
     })
   }
 
-  async function claimOnce(count: number): Promise<ClaimReply> {
+  /** What an earlier process left is asked for without waiting; so is what has room kept free for it in a share. */
+  function waitMs(isIdle: boolean): number {
+    return resumed && (isIdle || share === undefined) ? waitAtMostMs : 0
+  }
+
+  async function claimOnce(count: number, waitMs: number): Promise<ClaimReply> {
     request += 1
-    const reply = await options.claim(request, count, {
-      // What an earlier process left is asked for without waiting.
-      waitMs: resumed ? waitAtMostMs : 0,
-      signal: stopping.signal,
-    })
+    const reply = await options.claim(request, count, { waitMs, signal: stopping.signal })
     options.onProgress()
     // What gave this node nothing shows it nothing that it could act on.
     if (reply.deliveries.length > 0) options.onLogId(reply.logId)
@@ -100,13 +104,18 @@ export function createClaimLoop(options: ClaimLoopOptions): ClaimLoop {
 
   return {
     run: async () => {
+      let isIdle = false
       while (!stopping.signal.aborted) {
-        const count = freePlaces()
+        const wait = waitMs(isIdle)
+        const places = freePlaces()
+        const count = share === undefined ? places : share.roomFor(places, wait > 0)
         if (count <= 0) {
           await waitForRoom()
           continue
         }
-        const reply = await claimOnce(count)
+        const reply = await claimOnce(count, wait)
+        share?.claimed()
+        isIdle = !reply.more
         // What was paused may run now: whatever ended the wait may have lifted it.
         if (!reply.more) lanes.wake()
       }

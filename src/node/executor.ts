@@ -2,7 +2,11 @@ import type { NotSent, Outcome, ProbeAnswer, Terminal } from '../contract/outcom
 
 /** What an executor is given for one attempt. */
 export interface Attempt {
-  /** `<delivery>/<n>`: a fit idempotency key for a target, the same for every repeat of this attempt. */
+  /**
+   * `<delivery>/<n>`: a fit idempotency key for a target, the same for every repeat of this attempt. In a node of several
+   * hubs the ids of attempt, delivery and message begin with the hub's name, as a hub set says them: `hf-3:<id>`. The
+   * session is named as its hub knows it.
+   */
   readonly id: string
   readonly deliveryId: string
   readonly number: number
@@ -10,6 +14,8 @@ export interface Attempt {
   readonly replay: boolean
   /** Grows with every change of owner; pass it on to targets that can refuse an old one. */
   readonly epoch: number
+  /** Name of the hub whose record holds the delivery. */
+  readonly hub: string
   readonly host: string
   readonly node: string
   readonly target: { readonly host: string; readonly session?: string }

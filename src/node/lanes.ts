@@ -1,5 +1,6 @@
 import { backoffMs } from '../contract/backoff.js'
 import type { ClaimedDelivery, StepResult } from '../contract/steps.js'
+import type { Place, Share } from './share.js'
 
 /** A delivery that is being handed off to this node. */
 export interface Arrival {
@@ -26,6 +27,8 @@ export interface Work {
   readonly replay: boolean
   /** Missing once the handoff is over. */
   arrival?: Arrival | undefined
+  /** Where it runs, in a node of several hubs. */
+  place?: Place | undefined
 }
 
 /** What became of one run. `again`: not_sent, to be tried after a while; `paused`: begin was refused for now. */
@@ -41,6 +44,8 @@ export interface LanesOptions {
   run(work: Work, leave: () => void): Promise<Verdict>
   /** Called whenever a place becomes free. */
   onRoom(): void
+  /** In a node of several hubs: its places are taken from there. */
+  readonly share?: Share | undefined
 }
 
 /**
@@ -62,6 +67,8 @@ export interface Lanes {
   running(): number
   /** Asks again for what a pause refused. */
   wake(): void
+  /** Starts what is ready and finds a place. */
+  pump(): void
   /** Begins nothing more; resolves when nothing runs. */
   stop(): Promise<void>
 }
@@ -75,6 +82,7 @@ interface Lane {
 const pauseRetry = { leastMs: 250, mostMs: 2000 }
 
 export function createLanes(options: LanesOptions): Lanes {
+  const { share } = options
   const lanes = new Map<string, Lane>()
   const held = new Map<string, number>()
   const ready: string[] = []
@@ -109,12 +117,17 @@ export function createLanes(options: LanesOptions): Lanes {
   }
 
   function pump(): void {
-    while (!stopping && taken < options.concurrency) {
-      const key = ready.shift()
-      if (key === undefined) return
+    while (!stopping && taken < options.concurrency && ready.length > 0) {
+      const place = share?.takePlace()
+      if (share !== undefined && place === undefined) return
+      const key = ready.shift() ?? ''
       const lane = lanes.get(key)
       const work = lane?.queue[0]
-      if (lane === undefined || work === undefined) continue
+      if (lane === undefined || work === undefined) {
+        place?.give()
+        continue
+      }
+      work.place = place
       lane.state = 'running'
       start(key, lane, work)
     }
@@ -128,14 +141,14 @@ export function createLanes(options: LanesOptions): Lanes {
       if (left) return
       left = true
       if (held.get(work.id) === work.epoch) reporting.add(work.id)
-      leaveLane(key, lane)
+      leaveLane(key, lane, work)
       roomMade()
     }
     void options.run(work, leave).then((verdict) => {
       running -= 1
-      if (verdict.kind === 'paused') pauseLane(key, lane)
+      if (verdict.kind === 'paused') pauseLane(key, lane, work)
       else {
-        if (!left) leaveLane(key, lane)
+        if (!left) leaveLane(key, lane, work)
         conclude(work, verdict)
       }
       if (stopping && running === 0) stopped?.()
@@ -148,12 +161,13 @@ export function createLanes(options: LanesOptions): Lanes {
     options.onRoom()
   }
 
-  function leaveLane(key: string, lane: Lane): void {
+  function leaveLane(key: string, lane: Lane, work: Work): void {
     taken -= 1
     lane.queue.shift()
     lane.refusals = 0
     if (lane.queue.length > 0) makeReady(key, lane)
     else lanes.delete(key)
+    work.place?.give()
   }
 
   function conclude(work: Work, verdict: Verdict): void {
@@ -172,10 +186,11 @@ export function createLanes(options: LanesOptions): Lanes {
     })
   }
 
-  function pauseLane(key: string, lane: Lane): void {
+  function pauseLane(key: string, lane: Lane, work: Work): void {
     taken -= 1
     lane.state = 'paused'
     lane.refusals += 1
+    work.place?.give()
     after(backoffMs(pauseRetry, lane.refusals), () => resume(key, lane))
   }
 
@@ -211,6 +226,7 @@ export function createLanes(options: LanesOptions): Lanes {
     wake: () => {
       for (const [key, lane] of lanes) resume(key, lane)
     },
+    pump,
     stop: () => {
       stopping = true
       for (const timer of timers) clearTimeout(timer)

@@ -1,5 +1,7 @@
+import { join } from 'node:path'
 import { HoldfastError } from '../contract/errors.js'
-import { hostId, hubName, printableId } from '../contract/ids.js'
+import { checkedHubs } from '../contract/hub-set.js'
+import { hostId, printableId } from '../contract/ids.js'
 import type { OnPoint } from '../contract/points.js'
 import type { RedisAddress } from '../contract/redis-address.js'
 import type { ExecuteFunction, Executor, ProbeFunction, Prober } from './executor.js'
@@ -27,11 +29,22 @@ export interface NodeOptions {
   readonly node?: string | undefined
   /** `hf` when absent. */
   readonly hub?: string | undefined
+  /**
+   * Instead of `hub`: the names of a set. The node works on all of them, fairly, within one `concurrency`. A set of one
+   * is `hub` with another name.
+   */
+  readonly hubs?: readonly string[] | undefined
   /** URL of the server, Sentinels or Cluster that hold the record: for nodes inside the trust boundary. */
   readonly redis?: RedisAddress | undefined
-  /** A hub over HTTP instead, with the principal of this host: for nodes outside it. */
+  /**
+   * A hub over HTTP instead, with the principal of this host: for nodes outside it. Of several hubs, the address that all
+   * of them are served at, each at `/hubs/<name>` below it.
+   */
   readonly http?: HubAddress | undefined
-  /** File of this node's durable store; one process at a time can open it. */
+  /**
+   * File of this node's durable store; one process at a time can open it. In a node of several hubs, the folder of such
+   * files, one a hub: `<hub>.db`.
+   */
   readonly mirror: string
   /** The handler: what it returns is the result, what it throws is `outcome_unknown`. */
   readonly execute?: ExecuteFunction | undefined
@@ -48,9 +61,12 @@ export interface NodeOptions {
   readonly idempotent?: boolean | undefined
   /** Milliseconds that a probe may take; 30,000 when absent. */
   readonly probeTimeLimitMs?: number | undefined
-  /** Lanes executed at the same time; 8 when absent. */
+  /** Lanes executed at the same time, of all hubs together; 8 when absent. */
   readonly concurrency?: number | undefined
-  /** Runnable deliveries held at most; when absent four for each lane, and from 32 on no more than there are lanes. */
+  /**
+   * Runnable deliveries held at most; when absent four for each lane, and from 32 on no more than there are lanes. Of
+   * several hubs all together, beside what each may always hold: its part of the lanes, and no less than two.
+   */
   readonly buffer?: number | undefined
   /** Milliseconds a handler may take; then its signal is aborted. Five minutes when absent. */
   readonly timeLimitMs?: number | undefined
@@ -73,6 +89,10 @@ export interface NodeSettings {
   readonly host: string
   readonly node: string
   readonly hub: string
+  /** Other hubs are served beside it. */
+  readonly inSet: boolean
+  /** A file; a folder in the settings of a node of several hubs. */
+  readonly mirror: string
   readonly concurrency: number
   readonly buffer: number
   readonly timeLimitMs: number
@@ -96,10 +116,13 @@ export function checkOptions(options: NodeOptions): NodeSettings {
     throw new HoldfastError('INVALID_ARGUMENT', 'a node needs `execute` or `executor`; neither is given')
   }
   const concurrency = positive('concurrency', options.concurrency ?? defaults.concurrency)
+  const [hub = defaults.hub] = hubsOf(options)
   return {
     host: hostId(options.host),
     node: printableId(options.node ?? options.host, 'node'),
-    hub: hubName(options.hub ?? 'hf'),
+    hub,
+    inSet: false,
+    mirror: options.mirror,
     concurrency,
     buffer: positive('buffer', options.buffer ?? bufferFor(concurrency)),
     timeLimitMs: positive('timeLimitMs', options.timeLimitMs ?? defaults.timeLimitMs),
@@ -111,6 +134,30 @@ export function checkOptions(options: NodeOptions): NodeSettings {
     probeTimeLimitMs: positive('probeTimeLimitMs', options.probeTimeLimitMs ?? defaults.probeTimeLimitMs),
     reach: reachOf(options),
   }
+}
+
+/** The hubs of a node, one or several. @throws INVALID_ARGUMENT */
+export function hubsOf({ hub, hubs }: NodeOptions): string[] {
+  if (hub !== undefined && hubs !== undefined) {
+    throw new HoldfastError('INVALID_ARGUMENT', 'a node takes `hub` or `hubs`; both are given')
+  }
+  return checkedHubs(hubs ?? [hub ?? defaults.hub])
+}
+
+/** What is different for one of several hubs. */
+export function memberSettings(settings: NodeSettings, hub: string): NodeSettings {
+  const { reach } = settings
+  return {
+    ...settings,
+    hub,
+    inSet: true,
+    mirror: join(settings.mirror, `${hub}.db`),
+    reach: 'http' in reach ? { http: { ...reach.http, url: hubUrl(reach.http.url, hub) } } : reach,
+  }
+}
+
+function hubUrl(url: string, hub: string): string {
+  return `${url.replace(/\/+$/, '')}/hubs/${hub}`
 }
 
 /**
@@ -129,6 +176,7 @@ function reachOf({ redis, http }: NodeOptions): Reach {
 }
 
 const defaults = {
+  hub: 'hf',
   concurrency: 8,
   bufferOfFew: 32,
   timeLimitMs: 300_000,

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { backoffMs } from '../contract/backoff.js'
 import type { Outcome } from '../contract/outcomes.js'
-import type { Attempt, Prober } from './executor.js'
+import { type AttemptNode, attemptOf } from './attempt.js'
+import type { Prober } from './executor.js'
 import type { Work } from './lanes.js'
 import type { NodeLog } from './log.js'
 import type { Mirror, StoredCopy, StoredGrant } from './mirror.js'
@@ -20,9 +21,7 @@ export interface Recovery {
   stop(): Promise<void>
 }
 
-export interface RecoveryOptions {
-  readonly host: string
-  readonly node: string
+export interface RecoveryOptions extends AttemptNode {
   readonly mirror: Mirror
   readonly reports: Reports
   readonly prober: Prober | undefined
@@ -122,7 +121,8 @@ export function createRecovery(options: RecoveryOptions): Recovery {
     const limit = setTimeout(() => question.abort(timeLimitReached()), options.probeTimeLimitMs)
     halt.signal.addEventListener('abort', end)
     try {
-      return await Promise.race([prober.ask(attemptOf(grant, copy, question.signal)), cut(question.signal)])
+      const attempt = attemptOf(options, workOf(grant, copy), grant.attempt ?? 1, question.signal)
+      return await Promise.race([prober.ask(attempt), cut(question.signal)])
     } catch (error) {
       const errorJson = JSON.stringify({ message: String(error).slice(0, 2048) })
       return { kind: 'outcome_unknown', errorCode: 'probe_failed', errorJson }
@@ -134,28 +134,6 @@ export function createRecovery(options: RecoveryOptions): Recovery {
 
   async function giveUp(grant: StoredGrant, errorCode: string): Promise<void> {
     await reports.send({ ...about(grant), outcome: { kind: 'outcome_unknown', errorCode }, final: true })
-  }
-
-  function attemptOf(
-    grant: StoredGrant,
-    { session, message, payload }: StoredCopy,
-    signal: AbortSignal,
-  ): Attempt {
-    const number = grant.attempt ?? 1
-    const { host, node } = options
-    return {
-      id: `${grant.delivery}/${number}`,
-      deliveryId: grant.delivery,
-      number,
-      replay: true,
-      epoch: grant.epoch,
-      host,
-      node,
-      target: session === undefined ? { host } : { host, session },
-      message,
-      payload,
-      signal,
-    }
   }
 
   return {

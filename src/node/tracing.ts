@@ -25,6 +25,7 @@ export function inSpan(attempt: Attempt, run: () => Promise<Outcome>): Promise<O
     'messaging.message.conversation_id': message.conversation,
     'holdfast.attempt.id': attempt.id,
     'holdfast.epoch': attempt.epoch,
+    'holdfast.hub': attempt.hub,
     'holdfast.node': attempt.node,
     ...(target.session === undefined ? {} : { 'holdfast.session': target.session }),
   }

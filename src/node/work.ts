@@ -18,6 +18,7 @@ import { createPersistence, isTransient } from './persistence.js'
 import { treeAlive } from './process-identity.js'
 import { createRecovery, type Recovery } from './recovery.js'
 import { createReports } from './reports.js'
+import type { Share } from './share.js'
 import { type Steps, stepsOf } from './steps.js'
 import type { NodeTransport } from './transport.js'
 
@@ -34,6 +35,8 @@ export interface WorkParts {
   readonly mirror: Mirror
   readonly transport: NodeTransport
   readonly blocking: BlockingMeter
+  /** In a node of several hubs: what this one may use of it. */
+  readonly share?: Share | undefined
   end(how: NodeEnd): void
   /** Aborted by `stop`: a start that is not done yet gives up. */
   readonly signal: AbortSignal
@@ -116,13 +119,17 @@ function loopsOf(
   progress: Progress,
   onLogId: (logId: string) => void,
 ): Loops {
-  const { options, settings, log, mirror, blocking } = parts
+  const { options, settings, log, mirror, blocking, share } = parts
   const { onPoint } = options
   const reports = createReports({ mirror, report: steps.report, log, onPoint })
   const lanes = createLanes({
     concurrency: settings.concurrency,
     run: (work, leave) => attempts.run(work, leave),
-    onRoom: () => claims.room(),
+    onRoom: () => {
+      claims.room()
+      share?.roomMade()
+    },
+    share,
   })
   const attempts = createAttempts({
     ...settings,
@@ -147,10 +154,13 @@ function loopsOf(
     onResumed: async () => {
       await mirror.dropCopiesBefore(mirror.incarnation)
     },
+    share,
     log,
   })
+  share?.attach({ active: lanes.active, turn: lanes.pump, room: () => claims.room() })
   const recovery = createRecovery({
     ...settings,
+    concurrency: share?.even ?? settings.concurrency,
     mirror,
     reports,
     mayAct: (grant) => grant.children.some(treeAlive),

@@ -156,7 +156,15 @@ async function replicated(link: Link, reply: unknown, deadlineAt: number): Promi
   const [wanted, withinMs] = [Number(reply.at(-3)), Number(reply.at(-1))]
   const leftMs = Math.floor(deadlineAt - performance.now()) - waitMarginMs
   const waitMs = Math.max(1, Math.min(withinMs, leftMs))
-  const have = Number(await link.send(['WAIT', wanted, waitMs], { deadlineMs: waitMs + waitMarginMs }))
+  let have: number
+  try {
+    have = Number(await link.send(['WAIT', wanted, waitMs], { deadlineMs: waitMs + waitMarginMs }))
+  } catch (error) {
+    // A primary that was replaced meanwhile, among others: what the call did may be lost with it.
+    throw new HoldfastError('NOT_REPLICATED', `whether replicas have it is not known: ${String(error)}`, {
+      cause: error,
+    })
+  }
   if (have >= wanted) return reply
   throw new HoldfastError('NOT_REPLICATED', `${have} of ${wanted} replicas had it within ${waitMs} ms`)
 }

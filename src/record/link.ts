@@ -239,7 +239,7 @@ export function openLink(options: LinkOptions): Link {
     const failure = failureOfReply(error.message)
     healthy = !isHoldfastError(failure, 'STORE_UNAVAILABLE')
     // A demoted primary keeps its connections; the address may lead elsewhere by now.
-    if (error.message.startsWith('READONLY')) client.stream.destroy()
+    if (/^READONLY|^ERR WAIT cannot be used with replica/.test(error.message)) client.stream.destroy()
     return movedTo(error.message) === undefined ? failure : leaveFor(error.message, failure)
   }
 

@@ -17,6 +17,7 @@ export function openQueueConnection(url: RedisAddress, tag: string, name: string
     connectionName: name,
     maxRetriesPerRequest: null,
     enableReadyCheck: false,
+    disableClientInfo: true, // a right more, from 7.2 on
     lazyConnect: true,
     retryStrategy: (times) => Math.min(50 * 2 ** Math.min(times, 6), 2000),
     reconnectOnError: (error) => (leftFor.test(error.message) ? disconnectAndSendAgain : false),

@@ -5,15 +5,16 @@ import ts from 'typescript'
 /** Which rooms of `src/` a room may import, beside itself. A folder that is not named here is an error. */
 export const rooms: Readonly<Record<string, readonly string[]>> = {
   contract: [],
+  set: ['contract'],
   record: ['contract'],
-  hub: ['contract', 'record'],
+  hub: ['contract', 'record', 'set'],
   sweeps: ['contract', 'record', 'hub'],
   http: ['contract', 'record', 'hub'],
   node: ['contract'],
-  client: ['contract'],
+  client: ['contract', 'set'],
   testing: ['contract', 'node'],
   dashboard: ['contract'],
-  cli: ['contract', 'record', 'hub', 'sweeps', 'http', 'node', 'client', 'testing', 'dashboard'],
+  cli: ['contract', 'set', 'record', 'hub', 'sweeps', 'http', 'node', 'client', 'testing', 'dashboard'],
 }
 
 /** The files beside the rooms: the public entry. It loads no server, no schedule and no command line. */

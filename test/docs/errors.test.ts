@@ -9,7 +9,7 @@ import { errorCatalogue, isErrorCode } from '../../src/contract/errors.js'
 const docs = fileURLToPath(new URL('../../docs/', import.meta.url))
 
 /** Names in capitals that are no codes: variables, exit codes of the system, and single words such as GET. */
-const otherNames = /^(?:(?:HOLDFAST|NODE)_\w*|NO_COLOR|EX_\w+|FCALL_RO|[A-Z]+)$/
+const otherNames = /^(?:(?:HOLDFAST|NODE|REDISCLI)_\w*|NO_COLOR|EX_\w+|FCALL_RO|[A-Z]+)$/
 
 test('errors.md is what scripts/errors-page.mjs writes', () => {
   const page = readFileSync(`${docs}errors.md`, 'utf8')

@@ -9,6 +9,7 @@ const attempt: Attempt = {
   number: 1,
   replay: false,
   epoch: 1,
+  hub: 'hf',
   host: 'h1',
   node: 'n1',
   target: { host: 'h1' },

@@ -97,6 +97,7 @@ const attempt: Attempt = {
   number: 1,
   replay: false,
   epoch: 3,
+  hub: 'hf',
   host: 'a',
   node: 'n1',
   target: { host: 'a', session: 's' },

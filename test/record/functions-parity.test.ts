@@ -164,7 +164,14 @@ describe('registration flags', () => {
     const steps = ['claim', 'mirror', 'ack', 'take', 'refuse', 'begin', 'report']
     const draining = ['join', 'heartbeat', 'leave', ...steps]
     const sweeping = Object.values(shared).flatMap((names) => names.map((name) => `sweep_${name}`))
-    const mending = ['reconcile', 'reconcile_lists', 'reconcile_messages', 'recount', 'note_sweep', 'note_lost']
+    const mending = [
+      'reconcile',
+      'reconcile_lists',
+      'reconcile_messages',
+      'recount',
+      'note_sweep',
+      'note_lost',
+    ]
     for (const verb of [...draining, ...sweeping, ...mending, 'pause', 'block', 'lift']) {
       expect(found[`hf_${verb}`], verb).toEqual(['allow-oom'])
     }

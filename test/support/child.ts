@@ -15,7 +15,8 @@ export interface SignalAt {
 
 export interface NodeProcessOptions {
   readonly redis: string
-  readonly hub: string
+  readonly hub?: string
+  readonly hubs?: readonly string[]
   readonly host: string
   readonly node?: string
   readonly mirror: string

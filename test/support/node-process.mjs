@@ -56,10 +56,11 @@ function logger(level) {
   return (/** @type {object} */ particulars, /** @type {string} */ log) => say({ level, log, ...particulars })
 }
 
-const { redis, hub, host, node: name, mirror, concurrency, buffer, idempotent } = options
+const { redis, hub, hubs, host, node: name, mirror, concurrency, buffer, idempotent } = options
 const node = createNode({
   redis,
   hub,
+  hubs,
   host,
   node: name,
   mirror,

@@ -13,6 +13,7 @@ export function openAttempt(parts: Partial<Attempt> = {}): Attempt {
     number: 2,
     replay: true,
     epoch: 3,
+    hub: 'hf',
     host: 'h1',
     node: 'n1',
     target: { host: 'h1', session: 'agent 7' },

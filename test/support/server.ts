@@ -1,13 +1,14 @@
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { freePort } from '../../src/record/embedded.js'
 import {
   findProgram,
   findServer,
   launch,
   type ServerProcess,
+  type ServerProgram,
   serverState,
 } from '../../src/record/server-process.js'
 import { until } from './until.js'
@@ -53,11 +54,22 @@ export async function startTestServer(
   return startContainerServer()
 }
 
-async function startServerProcess(): Promise<TestServer> {
+/** The server program of this machine, or the one that `HOLDFAST_TEST_REDIS_PROGRAM` names. */
+function programOfTests(): ServerProgram {
+  const asked = process.env['HOLDFAST_TEST_REDIS_PROGRAM']
+  if (asked !== undefined && asked !== '') return { path: asked, name: basename(asked) }
   const program = findServer()
   if (program === undefined) throw new Error('no Redis server program: run node scripts/ensure-server.mjs')
-  const found = program
+  return program
+}
+
+/** Starts this server program; on a copy of `data`, a folder that holds the `appendonlydir` of an earlier run. */
+export async function startServerProcess(
+  program: ServerProgram = programOfTests(),
+  data?: string,
+): Promise<TestServer> {
   const dir = mkdtempSync(join(tmpdir(), 'holdfast-redis-'))
+  if (data !== undefined) cpSync(data, dir, { recursive: true })
   let server = await startSomewhere()
   const { port } = server
   const killAtExit = () => server.signal('SIGKILL')
@@ -74,7 +86,7 @@ async function startServerProcess(): Promise<TestServer> {
   }
 
   async function startOn(onPort: number): Promise<ServerProcess> {
-    const started = launch(found, { dir, port: onPort, ownGroup: false })
+    const started = launch(program, { dir, port: onPort, ownGroup: false })
     await until(
       async () => {
         const state = await serverState(onPort)

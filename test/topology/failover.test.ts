@@ -47,18 +47,20 @@ describe('a planned switch by the Sentinels', () => {
   })
 })
 
-describe('an unplanned one, with replicas required', () => {
+describe('an unplanned one, where both replicas must have it before it is answered', () => {
   it('loses nothing of what was answered, and executes nothing twice, when the primary is killed', async () => {
-    const at = await begin({ wait_replicas: 1, wait_replicas_ms: 500 })
+    const at = await begin({ wait_replicas: 2, wait_replicas_ms: 500 })
     const old = await group.primary()
     await old.kill9()
     await group.whenReplaced(old)
+    // Answers wait for it as well: it comes back as a replica.
+    await old.start()
     await at.untilMore(100)
     expect(await at.finish()).toMatchObject(clean)
   })
 
   it('and when both replicas lagged behind it', async () => {
-    const at = await begin({ wait_replicas: 1, wait_replicas_ms: 200 })
+    const at = await begin({ wait_replicas: 2, wait_replicas_ms: 500 })
     const [old, replicas] = [await group.primary(), await group.replicas()]
     await group.cutReplicas()
     const before = at.acknowledged.size
@@ -66,13 +68,14 @@ describe('an unplanned one, with replicas required', () => {
     await old.kill9()
     for (const replica of replicas) replica.signal('SIGCONT')
     await group.whenReplaced(old)
+    await old.start()
     await at.untilMore(100)
     expect(before).toBeGreaterThan(0)
     expect(await at.finish()).toMatchObject(clean)
   })
 
   it('and when the old primary comes back to those that were connected to it, not knowing that it was replaced', async () => {
-    const at = await begin({ wait_replicas: 1, wait_replicas_ms: 200 })
+    const at = await begin({ wait_replicas: 2, wait_replicas_ms: 500 })
     const old = await group.primary()
     old.signal('SIGSTOP')
     await group.whenReplaced(old)

@@ -138,6 +138,11 @@ export async function startSentinels(
         what: 'the Sentinels taking the switch on',
       })
       const next = await whenReplaced(old)
+      // Not before it knows: what waits there would be done by it, and lost.
+      await until(async () => (await old.info('replication')).get('role') === 'slave', {
+        timeoutMs: withinMs,
+        what: 'the old primary being a replica',
+      })
       await old.call('CLIENT', 'UNPAUSE')
       return next
     },

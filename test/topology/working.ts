@@ -56,12 +56,20 @@ export async function startWork({ redis, hub: name, tookMs = 2 }: WorkOptions): 
   const named: string[] = []
   const onLost = (ids: readonly string[]) => void named.push(...ids)
   const hub: Hub = await openHub({ redis, hub: name, deadlineMs: 30_000, onLost })
+  /** What the nodes complained of last: told where something does not come to its end. */
+  const complaints: string[] = []
+  const complain = (particulars: object, text: string) => {
+    complaints.push(`${new Date().toISOString()} ${text} ${JSON.stringify(particulars)}`.slice(0, 300))
+    if (complaints.length > 40) complaints.shift()
+  }
+  const log = { debug: () => undefined, info: complain, warn: complain, error: complain }
   const nodes: HoldfastNode[] = hosts.map((host) =>
     createNode({
       redis,
       hub: name,
       host,
       mirror: join(folder, `${host}.db`),
+      log,
       execute: async ({ deliveryId }) => {
         executions.set(deliveryId, (executions.get(deliveryId) ?? 0) + 1)
         await new Promise((resolve) => setTimeout(resolve, tookMs))
@@ -120,7 +128,10 @@ export async function startWork({ redis, hub: name, tookMs = 2 }: WorkOptions): 
         },
         { timeoutMs: settledWithinMs, what: 'everything being settled' },
       ).catch((error: Error) => {
-        throw new Error(`${error.message}; last seen: ${seen.slice(0, 2000)}`, { cause: error.cause })
+        throw new Error(
+          `${error.message}; last seen: ${seen.slice(0, 2000)}; the nodes: ${complaints.join('\n')}`,
+          { cause: error.cause },
+        )
       })
       const unknown = (await hub.unknown()).map(({ id }) => id)
       const listed = new Set(unknown.map((id) => id.split('/')[0] ?? ''))

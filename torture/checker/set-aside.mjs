@@ -14,7 +14,7 @@ import { isNode, slotOf } from './exclusion.mjs'
 /** Faults that take entries of the log away, by which nodes and hubs see that there was a loss. */
 const losing = new Set(['aof-old-copy', 'aof-cut', 'aof-flip', 'aof-missing-manifest', 'flushall'])
 /** Faults after which the record cannot show that it has lost nothing. */
-const demoting = new Set(['replica'])
+const demoting = new Set(['replica', 'primary-killed', 'primary-frozen', 'slot-moved'])
 /** Faults that leave a node behind that never speaks again, under the name it had. */
 const burying = new Set(['mirror-deleted', 'mirror-corrupt'])
 

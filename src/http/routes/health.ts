@@ -68,14 +68,10 @@ function textAnswer(description: string) {
   return { description, content: { 'text/plain': { schema: z.string() } } }
 }
 
-function readiness({
-  pulse,
-  tail,
-  durability,
-  attesting,
-  sweeping,
-  closing,
-}: HealthParts): z.input<typeof readyReply> {
+/** Whether work should come to a hub, and what says no. */
+export type Readiness = z.input<typeof readyReply>
+
+export function readiness({ pulse, tail, durability, attesting, sweeping, closing }: HealthParts): Readiness {
   const recordAge = Math.round(pulse.ageMs())
   const tailAge = tail.ageMs()
   const why = pulse.trouble()
@@ -102,7 +98,8 @@ function watched(watch: Watch, staleMs: number): { ok: boolean; ageMs?: number; 
   }
 }
 
-function addMetrics(app: App, parts: HealthParts): void {
+/** The metrics of a hub as text; the record is read for it now and then. */
+export function metricsPage(parts: HealthParts): () => Promise<string> {
   const { metrics, reader, keys, pulse, tail, waiting } = parts
   let readAt = Number.NEGATIVE_INFINITY
   let reading: Promise<void> | undefined
@@ -116,6 +113,22 @@ function addMetrics(app: App, parts: HealthParts): void {
     }
   }
 
+  return async () => {
+    if (performance.now() - readAt > readingEveryMs) {
+      reading ??= read().finally(() => {
+        reading = undefined
+      })
+      await reading
+    }
+    metrics.setLoopAge('record', pulse.ageMs())
+    if (Number.isFinite(tail.ageMs())) metrics.setLoopAge('log_tail', tail.ageMs())
+    metrics.setWaiting(waiting())
+    return await metrics.registry.metrics()
+  }
+}
+
+function addMetrics(app: App, parts: HealthParts): void {
+  const page = metricsPage(parts)
   app.get(
     '/metrics',
     {
@@ -127,17 +140,6 @@ function addMetrics(app: App, parts: HealthParts): void {
         response: replies({ 200: textAnswer('every metric; docs/metrics.md says what they mean') }),
       },
     },
-    async (_, reply) => {
-      if (performance.now() - readAt > readingEveryMs) {
-        reading ??= read().finally(() => {
-          reading = undefined
-        })
-        await reading
-      }
-      metrics.setLoopAge('record', pulse.ageMs())
-      if (Number.isFinite(tail.ageMs())) metrics.setLoopAge('log_tail', tail.ageMs())
-      metrics.setWaiting(waiting())
-      return reply.type(metrics.registry.contentType).send(await metrics.registry.metrics())
-    },
+    async (_, reply) => reply.type(parts.metrics.registry.contentType).send(await page()),
   )
 }

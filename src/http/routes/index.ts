@@ -24,12 +24,7 @@ export interface AllParts extends HealthParts {
 
 /** Every route of the hub. */
 export function addRoutes(app: App, parts: AllParts): void {
-  const methods = new Map<string, Set<string>>()
-  app.addHook('onRoute', ({ url, method }) => {
-    const known = methods.get(url) ?? new Set()
-    for (const each of [method].flat()) known.add(each)
-    methods.set(url, known)
-  })
+  const refuseOthers = watchMethods(app)
   addMessageRoutes(app, parts)
   addDeliveryRoutes(app, parts)
   addFenceRoutes(app, parts)
@@ -57,10 +52,21 @@ export function addRoutes(app: App, parts: AllParts): void {
     },
     async () => ({ ...app.swagger() }),
   )
-  refuseOtherMethods(app, new Map(methods))
+  refuseOthers()
   app.setNotFoundHandler(async ({ method, url }) => {
     throw problem('ROUTE_NOT_FOUND', `no route ${method} ${url.split('?', 1)[0]?.slice(0, 200)}`)
   })
+}
+
+/** Call what it answers once all routes are there: each of them refuses every other method, naming its own. */
+export function watchMethods(app: App): () => void {
+  const methods = new Map<string, Set<string>>()
+  app.addHook('onRoute', ({ url, method }) => {
+    const known = methods.get(url) ?? new Set()
+    for (const each of [method].flat()) known.add(each)
+    methods.set(url, known)
+  })
+  return () => refuseOtherMethods(app, new Map(methods))
 }
 
 const everyMethod = ['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'TRACE'] as const

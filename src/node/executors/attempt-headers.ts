@@ -25,6 +25,7 @@ export function attemptHeaders(attempt: Attempt): Record<string, string> {
     'holdfast-message': encoded(message.id),
     'holdfast-conversation': encoded(message.conversation),
     'holdfast-sender': encoded(message.sender),
+    'holdfast-hub': encoded(attempt.hub),
     'holdfast-host': encoded(attempt.host),
     'holdfast-node': encoded(attempt.node),
     'holdfast-sha256': message.sha256,

@@ -49,8 +49,8 @@ const gateScript =
  *
  * The payload is on stdin, byte for byte. The context is in the environment: HOLDFAST_ATTEMPT (a fit
  * idempotency key), HOLDFAST_DELIVERY, HOLDFAST_ATTEMPT_NUMBER, HOLDFAST_EPOCH, HOLDFAST_MESSAGE,
- * HOLDFAST_CONVERSATION, HOLDFAST_SENDER, HOLDFAST_HOST, HOLDFAST_NODE, HOLDFAST_SHA256 and, where there is
- * one, HOLDFAST_SESSION, HOLDFAST_PARENT, HOLDFAST_CONTENT_TYPE, HOLDFAST_REPLAY. The command does not run before
+ * HOLDFAST_CONVERSATION, HOLDFAST_SENDER, HOLDFAST_HUB, HOLDFAST_HOST, HOLDFAST_NODE, HOLDFAST_SHA256 and, where
+ * there is one, HOLDFAST_SESSION, HOLDFAST_PARENT, HOLDFAST_CONTENT_TYPE, HOLDFAST_REPLAY. The command does not run before
  * `childStarted` has resolved; if the node dies first, it never runs. If the node dies while a payload over
  * the pipe's size is on its way, stdin ends early: HOLDFAST_SHA256 tells.
  *
@@ -150,6 +150,7 @@ function contextOf(attempt: Attempt): NodeJS.ProcessEnv {
     HOLDFAST_MESSAGE: message.id,
     HOLDFAST_CONVERSATION: message.conversation,
     HOLDFAST_SENDER: message.sender,
+    HOLDFAST_HUB: attempt.hub,
     HOLDFAST_HOST: attempt.host,
     HOLDFAST_NODE: attempt.node,
     HOLDFAST_REPLAY: attempt.replay ? '1' : undefined,

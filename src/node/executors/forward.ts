@@ -55,7 +55,7 @@ const traceparentForm = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f
  * The body is the payload, byte for byte, under the message's content type (else application/octet-stream).
  * The context is in the headers: Idempotency-Key and Holdfast-Attempt (both the attempt's id),
  * Holdfast-Delivery, Holdfast-Attempt-Number, Holdfast-Epoch, Holdfast-Message, Holdfast-Conversation,
- * Holdfast-Sender, Holdfast-Host, Holdfast-Node, Holdfast-Sha256, where there is one Holdfast-Session and
+ * Holdfast-Sender, Holdfast-Hub, Holdfast-Host, Holdfast-Node, Holdfast-Sha256, where there is one Holdfast-Session and
  * Holdfast-Parent, and traceparent. In every Holdfast header a blank is written `%20` and a percent sign
  * `%25`, nothing else: percent-decoding gives the id back, and no parser on the way trims it. By default all
  * attempts of a message share a trace id (of the message's id); the span is the attempt's.
