@@ -17,6 +17,8 @@ export const { keysOf } = await load('record/keys.js')
 /** @type {typeof import('../src/contract/message.ts')} */
 export const { prepareMessage } = await load('contract/message.js')
 /** @type {typeof import('../src/hub/open-hub.ts')} */
-export const { openHubParts } = await load('hub/open-hub.js')
+export const { initRecord, openHubParts } = await load('hub/open-hub.js')
+/** @type {typeof import('../src/sweeps/run.ts')} */
+export const { runSweep } = await load('sweeps/run.js')
 /** @type {typeof import('../src/sweeps/schedule.ts')} */
 export const { startSchedule } = await load('sweeps/schedule.js')

@@ -67,11 +67,12 @@ const unknown = values.only.filter((name) => !there.includes(name))
 if (unknown.length > 0) refuse(`no test is named ${unknown.join(', ')}; there are: ${there.join(', ')}`)
 
 step(['scripts/ensure-server.mjs'])
-step(['scripts/ensure-servers.mjs'])
+const isOnVersions = values.only.length === 0 || values.only.includes('versions')
+if (isOnVersions) step(['scripts/ensure-servers.mjs'])
 step(['scripts/build.mjs'])
 const files = values.only.map((name) => `test/topology/${name}${ending}`)
 const went = [runs([vitest, 'run', '--config', 'vitest.topology.config.ts', ...files, ...positionals])]
-if (values.only.length === 0 || values.only.includes('versions')) {
+if (isOnVersions) {
   for (const [name = '', version = ''] of versions) {
     console.log(`topology: ${onVersions.length} files of npm test, on ${name} ${version}`)
     const words = [vitest, 'run', '--no-file-parallelism', ...onVersions, ...positionals]

@@ -50,7 +50,9 @@ function ownMessage(members: Members, member: Member, message: OutgoingMessage):
 }
 
 function ownRecipients(members: Members, member: Member, to: readonly Recipient[]): Recipient[] {
-  return to.map((each) => ('session' in each ? { session: ownSession(members, member, each.session) } : each))
+  return to.map((each) =>
+    'session' in each ? { ...each, session: ownSession(members, member, each.session) } : each,
+  )
 }
 
 /** A session as the hub calls it: named with that hub before it, or plainly. @throws INVALID_ARGUMENT */
