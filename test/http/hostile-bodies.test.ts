@@ -107,6 +107,7 @@ const samples: Readonly<Record<string, readonly object[]>> = {
   addPrincipal: [
     { name: 'p1', role: 'node', host: 'a', scopes: ['/srv'] },
     { name: 'p2', role: 'producer', anySender: false, certificate: certificate.cert },
+    { name: 'p3', role: 'viewer', tokenSha256: 'a'.repeat(64) },
   ],
   revokePrincipal: [{ reason: 'r' }],
   join: [{ incarnation: 1, instance: 'i1', scopes: ['/srv'], lastLogId: '0-0' }],

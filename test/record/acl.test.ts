@@ -19,7 +19,7 @@ import { type OpenRecord, openRecord } from '../support/record.js'
 import { startTestServer, type TestServer } from '../support/server.js'
 import { until } from '../support/until.js'
 
-// The users of docs/acl.md. That no step of a node or a hub lacks a right: test/conformance/acl.test.ts.
+// The users of docs/acl.md. That no step of a node or a hub lacks a right: test/topology/acl.test.ts.
 
 let server: TestServer
 let urls: Record<AclRole, string>

@@ -303,6 +303,14 @@ describe('a server that may have lost something', () => {
     expect(await record.states([kept, gone])).toEqual(['queued', 'unknown'])
   })
 
+  it('how another server writes says nothing of this one', async () => {
+    await restart()
+    const configOf = async (id: string) => await record.functions.attest('tests', '0-0', 'always', '', id)
+    expect(await configOf('f'.repeat(40))).toMatchObject({ attested: false, more: false })
+    const { replicationId } = await configOf('f'.repeat(40))
+    expect(await configOf(replicationId)).toMatchObject({ attested: true })
+  })
+
   it('CONFIG forbidden: as the operator has said', async () => {
     await restart()
     await record.config('accept_unseen_config', 1)

@@ -3,11 +3,11 @@ import { openHub } from '../../src/hub/open-hub.js'
 import { silentLog } from '../../src/node/log.js'
 import type { NodeTransport } from '../../src/node/transport.js'
 import { openRedisTransport } from '../../src/node/transports/redis.js'
+import type { Environment } from '../conformance/environment.js'
+import { conformance } from '../conformance/suite.js'
 import { makeUsers, refusals } from '../support/acl.js'
 import { openRecord } from '../support/record.js'
 import { startTestServer } from '../support/server.js'
-import type { Environment } from './environment.js'
-import { conformance } from './suite.js'
 
 // All that nodes and hubs do on Redis, as the users of docs/acl.md: none of it may be refused to them.
 
