@@ -81,7 +81,7 @@ export async function httpEnvironment(
     makeRecord: async (settings) => {
       common ??= await openHttpHub(redis)
       common.server ??= await reopened(common) // where a test failed in between
-      await empty(common.record)
+      await emptyRecord(common.record)
       for (const [name, value] of Object.entries(settings)) await common.record.config(name, value)
       return surfaceOf(common)
     },
@@ -106,7 +106,7 @@ async function openHttpHub(redis: TestServer): Promise<HttpHub> {
 }
 
 /** As a new record is: principals stay, and one entry of the log, after which the server goes on reading. */
-async function empty({ store, keys, send }: OpenRecord): Promise<void> {
+export async function emptyRecord({ store, keys, send }: OpenRecord): Promise<void> {
   const kept = /^(identity|log|principals|principal:.*)$/
   const names = await keysUnder(store, keys.tag)
   const going = names.filter((name) => !kept.test(name.slice(keys.tag.length + 1)))
@@ -162,8 +162,9 @@ function throughServer(common: HttpHub): HubCalls {
   return new Proxy({} as HubCalls, { get: (_, name) => Reflect.get(common.server?.hub ?? {}, name) })
 }
 
-async function waitingOn(url: string, token: string): Promise<number> {
+/** Claims that wait, by the metrics of a hub. */
+export async function waitingOn(url: string, token: string): Promise<number> {
   const headers = { authorization: `Bearer ${token}` }
-  const page = await (await fetch(new URL('/metrics', url), { headers })).text()
-  return Number(/^holdfast_http_waiting (\d+)$/m.exec(page)?.[1])
+  const page = await (await fetch(`${url}/metrics`, { headers })).text()
+  return Number(/^holdfast_http_waiting(?:\{[^}]*\})? (\d+)$/m.exec(page)?.[1])
 }

@@ -11,10 +11,9 @@ export function memberView(
   set: HubCalls,
   member: string,
   hubs: readonly string[],
+  /** Conversations as the set has them, and as the suite does: one for all views of a record. */
+  original = new Map<string, string>(),
 ): { readonly hub: HubCalls; plainOf(value: unknown): unknown } {
-  /** Conversations as the set has them, and as the suite does. */
-  const original = new Map<string, string>()
-
   function atHome(conversation: string): string {
     if (conversation === '') return ''
     for (let tries = 0; ; tries += 1) {
