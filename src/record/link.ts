@@ -129,7 +129,7 @@ class Moved extends Error {
 
 /** Where a slot is now, as a node of a Cluster says it: `MOVED 3999 127.0.0.1:7001`. */
 function movedTo(text: string): string | undefined {
-  return /^MOVED \d+ (\S+:\d+)$/.exec(text)?.[1]
+  return /^MOVED \d+ (\S*:\d+)$/.exec(text)?.[1]
 }
 
 /** True for refusals at connecting that no waiting will cure. */
@@ -244,7 +244,9 @@ export function openLink(options: LinkOptions): Link {
   }
 
   function leaveFor(moved: string, failure: Error): Moved {
-    hint.at = movedTo(moved)
+    // Without a host it is that of who said so: it is looked up.
+    const at = movedTo(moved)
+    hint.at = at?.startsWith(':') ? undefined : at
     if (client.status === 'ready') isLeaving = true
     if (underWay === 0) client.stream.destroy()
     return new Moved(failure)
