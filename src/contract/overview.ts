@@ -1,0 +1,87 @@
+import { z } from 'zod'
+import { effectBases } from './effects.js'
+import { deliveryStates } from './states.js'
+import { messageViewSchema } from './views.js'
+
+// What shows a hub at a glance, in the SDK and over HTTP alike. Times are Unix ms by the clock of Redis.
+
+const timeMs = z.int().nonnegative()
+const count = z.int().nonnegative()
+
+/** The lists in which deliveries and messages wait. */
+export const listNames = ['queued', 'claimed', 'delivered', 'held', 'unknown', 'obligations'] as const
+export type ListName = (typeof listNames)[number]
+
+/** How one list of the record is: how much it holds, and since when the oldest of it waits. */
+const listVitalsSchema = z.object({
+  count: count.optional().describe('entries; absent where the deliveries by state tell'),
+  oldestAgeMs: count.describe('of the oldest entry; 0 where there is none'),
+})
+
+/** The figures by which a hub is watched, as the record has them. */
+export const overviewSchema = z
+  .object({
+    hub: z.string().describe('its name; of a set: the names, between commas'),
+    at: timeMs.describe('when it was read, by the clock of Redis'),
+    recipients: count.describe('recipients of all messages that were ever accepted'),
+    deliveries: z.record(z.enum(deliveryStates), count).describe('deliveries by state'),
+    attempts: z.object({ done: count, terminal: count }).describe('attempts settled for good, by outcome'),
+    pruned: count.describe('deliveries that went with the retention'),
+    takeovers: count.describe('deliveries taken over from a node that was gone'),
+    lateReports: count.describe('reports refused because the attempt had an outcome'),
+    attemptReplays: count.describe('attempts begun again, declared idempotent'),
+    effectTakeovers: z
+      .record(z.enum(effectBases), count)
+      .describe('effects taken over after an unknown outcome'),
+    resolutions: count.describe('unknown outcomes that an operator decided'),
+    lists: z.record(z.enum(listNames), listVitalsSchema),
+    hosts: count.describe('hosts that were ever sent to or joined'),
+    strandedHosts: count.describe('hosts with work and no live node, as the sweep `stale` saw it last'),
+    fences: count.describe('fences that stand, lapsed ones that nobody lifted too'),
+    effectsExecuting: count.describe('effects that are claimed and not settled'),
+    nodes: z.object({
+      live: count,
+      silent: count.describe('not left, and not heard within stale_after_ms'),
+      blockingLongestMs: z
+        .number()
+        .describe('the longest that synchronous work held a live node, last period'),
+      progressAgeMs: z.number().describe('since a live node last had an answer to a claim; the worst'),
+      mirrorMeanMs: z.number().describe('a commit of a mirror, in the last heartbeat period'),
+      mirrorLongestMs: z.number(),
+    }),
+  })
+  .meta({ id: 'Overview' })
+export type Overview = z.infer<typeof overviewSchema>
+
+/** A message without its deliveries. */
+export const messageHeadSchema = messageViewSchema
+  .omit({ deliveries: true })
+  .extend({ settled: count.describe('deliveries that are settled') })
+  .meta({ id: 'MessageHead' })
+export type MessageHead = z.infer<typeof messageHeadSchema>
+
+/** One reading of the counts. */
+export const sampleSchema = z
+  .object({
+    at: timeMs,
+    recipients: count.describe('accepted until then'),
+    done: count,
+    terminal: count,
+    failed: count,
+    queued: count,
+    inFlight: count.describe('claimed or mirrored'),
+    open: count.describe('delivered and not finished'),
+    held: count,
+    unknown: count.describe('entries of the unknown list'),
+  })
+  .meta({ id: 'Sample' })
+export type Sample = z.infer<typeof sampleSchema>
+
+/** What the counts were lately, as one process of the hub saw them. */
+export const historySchema = z
+  .object({
+    everyMs: count.describe('milliseconds between two samples'),
+    samples: z.array(sampleSchema).describe('the oldest first'),
+  })
+  .meta({ id: 'History' })
+export type History = z.infer<typeof historySchema>
