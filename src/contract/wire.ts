@@ -36,6 +36,7 @@ import {
 // serialisation, OpenAPI and the client's types. Unknown members of a request are refused.
 
 export * from './wire-effects.js'
+export * from './wire-me.js'
 export * from './wire-nodes.js'
 export { count, cursor, epoch, host, id, longestWaitMs, mostItems, text } from './wire-parts.js'
 

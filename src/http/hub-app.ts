@@ -25,6 +25,7 @@ import { defaultLimits, type Limits } from './limits.js'
 import { isLoopback } from './listen.js'
 import { createMetrics } from './metrics.js'
 import { addOpenApi } from './openapi.js'
+import { addPage } from './page.js'
 import { sendProblem } from './problem.js'
 import { startPulse } from './pulse.js'
 import { metricsPage, type Readiness, readiness } from './routes/health.js'
@@ -142,6 +143,7 @@ export async function openHubApp(options: HubAppOptions, closers: Closers): Prom
   await addPageHeaders(app, tls !== undefined)
   await app.register(ssePlugin, { heartbeatInterval: 15_000 })
   await addOpenApi(app, options.ofSet === true ? `/hubs/${hub.name}` : undefined)
+  await addPage(app, options.pageDir)
   const all = {
     ...parts,
     metrics,
