@@ -1,6 +1,5 @@
-import type { OperatorAct } from '../contract/hub.js'
+import type { Accepted, OperatorAct } from '../contract/hub.js'
 import { closeReasons, terminalOf } from '../contract/sessions.js'
-import type { Accepted } from '../contract/hub.js'
 import type { FenceView, LiftReply, SessionView, SweepRunView } from '../contract/views.js'
 import { part, send } from './api.js'
 import { plural, words } from './format.js'
@@ -8,10 +7,16 @@ import { type Act, reasonField } from './parts/act.js'
 
 // What an operator may do from the page: each says what follows from it, and is one call of the hub.
 
-const onDeliveries: Readonly<Record<OperatorAct, readonly [verb: string, consequence: string, isFinal: boolean]>> = {
+const onDeliveries: Readonly<
+  Record<OperatorAct, readonly [verb: string, consequence: string, isFinal: boolean]>
+> = {
   release: ['Release', 'It is queued again, and passes the holds that stand now, once.', false],
   reject: ['Reject', 'It fails, and will not run.', true],
-  hold: ['Hold', 'It goes to the held queue until somebody releases or rejects it. Refused while it runs.', false],
+  hold: [
+    'Hold',
+    'It goes to the held queue until somebody releases or rejects it. Refused while it runs.',
+    false,
+  ],
   cancel: ['Cancel', 'It fails, and will not run. Refused while it runs.', true],
 }
 
@@ -141,7 +146,9 @@ export function liftAct({ fence, reason }: Pick<FenceView, 'fence' | 'reason'>):
     consequence: `It stands because: ${reason}. What a pause parked is served next; what a hold held is queued again.`,
     run: async () => {
       const { left } = await send<LiftReply>('DELETE', `v1/fences/${kind}/${part(scope)}`)
-      return left > 0 ? `${fence} is lifted; ${plural(left, 'held delivery', 'held deliveries')} follow` : `${fence} is lifted`
+      return left > 0
+        ? `${fence} is lifted; ${plural(left, 'held delivery', 'held deliveries')} follow`
+        : `${fence} is lifted`
     },
   }
 }
@@ -150,7 +157,8 @@ export function drainAct(host: string): Act {
   return {
     title: `Drain ${host}`,
     verb: 'Drain',
-    consequence: 'What runs there is finished, nothing new begins. It is a pause with the reason drain: lift it to end it.',
+    consequence:
+      'What runs there is finished, nothing new begins. It is a pause with the reason drain: lift it to end it.',
     run: async () => {
       await send('POST', `v1/hosts/${part(host)}/drain`, {})
       return `${host} drains`
@@ -233,7 +241,8 @@ export function resendAct(message: string): Act {
   return {
     title: `Send ${message} again`,
     verb: 'Send',
-    consequence: 'The same payload is accepted as a new message under a new key, with a link to this one. It runs anew.',
+    consequence:
+      'The same payload is accepted as a new message under a new key, with a link to this one. It runs anew.',
     fields: [
       {
         name: 'to',
@@ -260,7 +269,8 @@ export function resendAct(message: string): Act {
 
 function recipient(text: string): Record<string, string> {
   const at = text.indexOf(':')
-  return { [text.slice(0, at < 0 ? 0 : at)]: text.slice(at + 1) }
+  // What names neither a host nor a session is refused by the hub, with the words that were given.
+  return { [text.slice(0, Math.max(0, at))]: text.slice(at + 1) }
 }
 
 export function sweepAct(name: string, meaning: string): Act {

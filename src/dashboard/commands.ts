@@ -13,7 +13,6 @@ function tag(): string {
   return quoted(`{${me.value?.hub ?? 'hf'}}`)
 }
 
-
 const hubFlag = () => (me.value?.hub === 'hf' ? '' : ` --hub ${quoted(me.value?.hub ?? 'hf')}`)
 const actor = () => quoted(me.value?.anonymous === true ? actorName.value || 'me' : (me.value?.name ?? 'me'))
 

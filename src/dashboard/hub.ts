@@ -1,21 +1,8 @@
 import { effect, signal } from '@preact/signals'
 import type { Overview } from '../contract/overview.js'
-import type { Role } from '../contract/principals.js'
+import type { Me } from '../contract/wire-me.js'
 import { asRefusal, get, isUnknownHere, Refusal, send } from './api.js'
 import { changes, clockAhead } from './live.js'
-
-/** Who looks, and at which hub. */
-export interface Me {
-  readonly name: string
-  readonly role: Role
-  readonly host?: string
-  /** No principal exists yet: every local program is the operator. */
-  readonly anonymous: boolean
-  readonly hub: string
-  readonly version: string
-  /** May see what messages carry. */
-  readonly payloads: boolean
-}
 
 export const me = signal<Me | undefined>(undefined)
 /** Several hubs are served here: their names. */

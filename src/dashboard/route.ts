@@ -26,9 +26,13 @@ function decoded(text: string): string {
 }
 
 /** The link to a place. */
-export function link(parts: readonly string[], query: Readonly<Record<string, string | undefined>> = {}): string {
+export function link(
+  parts: readonly string[],
+  query: Readonly<Record<string, string | undefined>> = {},
+): string {
   const given = new URLSearchParams()
-  for (const [name, value] of Object.entries(query)) if (value !== undefined && value !== '') given.set(name, value)
+  for (const [name, value] of Object.entries(query))
+    if (value !== undefined && value !== '') given.set(name, value)
   const text = given.toString()
   return `#/${parts.map(encodeURIComponent).join('/')}${text === '' ? '' : `?${text}`}`
 }

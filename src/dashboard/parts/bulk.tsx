@@ -96,7 +96,10 @@ function OpenBulk({ act, several }: { act: OperatorAct; several: Several }) {
     <dialog ref={dialog} aria-labelledby="bulk-title">
       <form onSubmit={submit}>
         <h2 id="bulk-title">
-          {title} {several.kind === 'marked' ? plural(several.ids.length, 'delivery', 'deliveries') : 'all that match'}
+          {title}{' '}
+          {several.kind === 'marked'
+            ? plural(several.ids.length, 'delivery', 'deliveries')
+            : 'all that match'}
         </h2>
         <p>{consequence}</p>
         {several.kind === 'matching' && <p>{described(several.filter)}</p>}
@@ -104,7 +107,11 @@ function OpenBulk({ act, several }: { act: OperatorAct; several: Several }) {
         {(step === 'counting' || step === 'counted') && several.kind === 'matching' && (
           <p role="status">
             <strong>{plural(progress.matched, 'delivery', 'deliveries')}</strong>{' '}
-            {step === 'counting' ? 'counted so far …' : isStopped.current ? 'counted until it was stopped' : 'match now'}
+            {step === 'counting'
+              ? 'counted so far …'
+              : isStopped.current
+                ? 'counted until it was stopped'
+                : 'match now'}
           </p>
         )}
         {step === 'counted' && (
@@ -158,7 +165,11 @@ function Course({ progress, total, isOver }: { progress: Progress; total: number
   const { done, refused } = progress
   return (
     <div>
-      <progress aria-label="How far it is" max={Math.max(total, 1)} value={isOver ? Math.max(total, 1) : done + refused.length} />
+      <progress
+        aria-label="How far it is"
+        max={Math.max(total, 1)}
+        value={isOver ? Math.max(total, 1) : done + refused.length}
+      />
       <p role="status">
         {number(done)} done, {number(refused.length)} refused{isOver ? '.' : ' …'}
       </p>

@@ -40,7 +40,11 @@ export function Chart({ label, unit, times, lines }: ChartProps) {
       chart.current?.destroy()
       const style = getComputedStyle(document.documentElement)
       const colour = (name: string) => style.getPropertyValue(name).trim()
-      const axis = { stroke: colour('--muted'), grid: { stroke: colour('--line'), width: 1 }, ticks: { show: false } }
+      const axis = {
+        stroke: colour('--muted'),
+        grid: { stroke: colour('--line'), width: 1 },
+        ticks: { show: false },
+      }
       chart.current = new UPlot(
         {
           width: element.clientWidth,

@@ -18,10 +18,11 @@ export function Filters({ fields }: { fields: readonly FilterField[] }) {
   return (
     <form class="filters" onSubmit={(event) => event.preventDefault()}>
       {fields.map(({ name, label, options }) => (
-        <label key={name}>
-          {label}
+        <div key={name} class="filter">
+          <label for={`filter-${name}`}>{label}</label>
           {options === undefined ? (
             <input
+              id={`filter-${name}`}
               type="text"
               name={name}
               value={query.get(name) ?? ''}
@@ -29,7 +30,12 @@ export function Filters({ fields }: { fields: readonly FilterField[] }) {
               onChange={(event) => change(name, event.currentTarget.value)}
             />
           ) : (
-            <select name={name} value={query.get(name) ?? ''} onChange={(event) => change(name, event.currentTarget.value)}>
+            <select
+              id={`filter-${name}`}
+              name={name}
+              value={query.get(name) ?? ''}
+              onChange={(event) => change(name, event.currentTarget.value)}
+            >
               <option value="">any</option>
               {options.map((option) => (
                 <option key={option} value={option}>
@@ -38,7 +44,7 @@ export function Filters({ fields }: { fields: readonly FilterField[] }) {
               ))}
             </select>
           )}
-        </label>
+        </div>
       ))}
       {isAny && (
         <button type="button" onClick={() => replaceQuery({})}>

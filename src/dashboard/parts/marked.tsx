@@ -46,7 +46,11 @@ export function MarkedActs({ marked, clear, matching }: MarkedActsProps) {
           <fieldset>
             <legend>All that match</legend>
             {acts.map((act) => (
-              <button key={act} type="button" onClick={() => askBulk(act, { kind: 'matching', filter: matching })}>
+              <button
+                key={act}
+                type="button"
+                onClick={() => askBulk(act, { kind: 'matching', filter: matching })}
+              >
                 {labels[act]} all …
               </button>
             ))}

@@ -22,7 +22,13 @@ const entries: readonly Entry[] = [
   { path: 'deliveries', name: 'Deliveries', key: 'd' },
   { path: 'messages', name: 'Messages', key: 'm' },
   { path: 'held', name: 'Held', key: 'h', count: () => overview.value?.lists.held?.count, isUrgent: true },
-  { path: 'unknown', name: 'Unknown', key: 'u', count: () => overview.value?.lists.unknown?.count, isUrgent: true },
+  {
+    path: 'unknown',
+    name: 'Unknown',
+    key: 'u',
+    count: () => overview.value?.lists.unknown?.count,
+    isUrgent: true,
+  },
   { path: 'fences', name: 'Fences', key: 'f', count: () => overview.value?.fences },
   { path: 'hosts', name: 'Hosts', key: 'n' },
   { path: 'sessions', name: 'Sessions', key: 's' },
@@ -39,9 +45,9 @@ export function Shell({ children }: { children: ComponentChildren }) {
   const here = place.value.parts[0] ?? ''
   return (
     <div class="shell">
-      <a class="skip" href="#content" onClick={skip}>
+      <button type="button" class="skip" onClick={skip}>
         To the content
-      </a>
+      </button>
       <header class="top">
         <a class="brand" href={link([])}>
           <span aria-hidden="true">⊢</span> Holdfast
@@ -82,8 +88,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
 }
 
 /** The hash is the route here: the skip link moves the focus itself. */
-function skip(event: Event): void {
-  event.preventDefault()
+function skip(): void {
   document.getElementById('content')?.focus()
 }
 
@@ -144,7 +149,13 @@ function Find() {
         <label for="find" class="hidden">
           Find an id, key, host, session or conversation
         </label>
-        <input id="find" name="find" type="search" placeholder="Find id, key, host, session …  ( / )" autoComplete="off" />
+        <input
+          id="find"
+          name="find"
+          type="search"
+          placeholder="Find id, key, host, session …  ( / )"
+          autoComplete="off"
+        />
         {refusal !== undefined && (
           <span role="alert" class="found">
             {refusal.message}
@@ -167,7 +178,8 @@ async function placeOf(text: string): Promise<string | undefined> {
   if (scoped?.[1] === 'conversation') return link(['messages'], { conversation: scoped[2] })
   const { messages } = await get<{ messages: { id: string }[] }>('v1/messages', { key: text })
   if (messages[0] !== undefined) return link(['messages', messages[0].id])
-  if (/^[a-z0-9._-]{1,63}$/.test(text) && (await exists(`v1/hosts/${part(text)}`))) return link(['hosts', text])
+  if (/^[a-z0-9._-]{1,63}$/.test(text) && (await exists(`v1/hosts/${part(text)}`)))
+    return link(['hosts', text])
   if (await exists(`v1/sessions/${part(text)}`)) return link(['sessions', text])
   if (await exists(`v1/effects/${part(text)}`)) return link(['effects', text])
   return undefined

@@ -20,13 +20,21 @@ const blocksLongMs = 1000
 const stuckMs = 120_000
 
 /** What the figures of a hub say, the most urgent first. */
-export function concernsOf(value: Overview, ready: Ready | undefined, sweeps: readonly SweepView[]): Concern[] {
+export function concernsOf(
+  value: Overview,
+  ready: Ready | undefined,
+  sweeps: readonly SweepView[],
+): Concern[] {
   const { lists, nodes } = value
   const concerns: Concern[] = []
   const note = (isSo: boolean, concern: Concern) => isSo && concerns.push(concern)
 
   for (const [name, { ok, why }] of Object.entries(ready?.checks ?? {})) {
-    note(!ok, { tone: 'bad', text: `not ready: ${words(name)}${why === undefined ? '' : `: ${why}`}`, to: link([]) })
+    note(!ok, {
+      tone: 'bad',
+      text: `not ready: ${words(name)}${why === undefined ? '' : `: ${why}`}`,
+      to: link([]),
+    })
   }
   const unknown = lists.unknown?.count ?? 0
   note(unknown > 0, {

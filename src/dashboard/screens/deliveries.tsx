@@ -5,8 +5,8 @@ import type { DeliveryView } from '../../contract/views.js'
 import { get } from '../api.js'
 import { mayAct } from '../hub.js'
 import { Age, Badge, Head } from '../parts/basics.js'
-import { MarkedActs } from '../parts/marked.js'
 import { Filters } from '../parts/filters.js'
+import { MarkedActs } from '../parts/marked.js'
 import { type Column, type ListPage, PagedTable } from '../parts/table.js'
 import { usePages, useResource } from '../resource.js'
 import { link, place } from '../route.js'
@@ -89,10 +89,17 @@ const columns: readonly Column<DeliveryView>[] = [
   },
   { name: 'State', cell: (view) => <Badge word={stateWord(view)} /> },
   { name: 'Host', cell: ({ host }) => <a href={link(['hosts', host])}>{host}</a> },
-  { name: 'Session', cell: ({ session }) => session ?? '' },
+  {
+    name: 'Session',
+    cell: ({ session }) => (session === undefined ? '' : <a href={link(['sessions', session])}>{session}</a>),
+  },
   { name: 'Conversation', cell: ({ conversation }) => conversation },
   { name: 'Attempts', isFigure: true, cell: ({ attempts }) => attempts.length },
-  { name: 'Why', isWide: true, cell: ({ reason, parkedBy }) => reason ?? (parkedBy ? `parked by ${parkedBy}` : '') },
+  {
+    name: 'Why',
+    isWide: true,
+    cell: ({ reason, parkedBy }) => reason ?? (parkedBy ? `parked by ${parkedBy}` : ''),
+  },
   { name: 'Since', isFigure: true, cell: ({ timeline }) => <Age at={timeline.at(-1)?.at} /> },
 ]
 

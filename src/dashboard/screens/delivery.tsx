@@ -43,7 +43,9 @@ function Acts({ view: { id, state, attempts } }: { view: DeliveryView }) {
   if (!mayAct()) return null
   const last = attempts.at(-1)
   const isOpen = last?.status === 'executing'
-  const isOver = state === 'failed' || (state === 'delivered' && last !== undefined && !isOpen && last.status !== 'not_sent')
+  const isOver =
+    state === 'failed' ||
+    (state === 'delivered' && last !== undefined && !isOpen && last.status !== 'not_sent')
   return (
     <>
       {state === 'held' && (
@@ -99,10 +101,18 @@ function Delivery({ view, why, message }: Read) {
         <Panel title="As it stands">
           <Facts
             facts={[
-              ['Message', <a class="mono" href={link(['messages', view.message])}>{view.message}</a>],
+              [
+                'Message',
+                <a class="mono" href={link(['messages', view.message])}>
+                  {view.message}
+                </a>,
+              ],
               ['Conversation', <a href={link(['deliveries'], { conversation })}>{conversation}</a>],
               ['Host', <a href={link(['hosts', host])}>{host}</a>],
-              ['Session', session === undefined ? undefined : <a href={link(['sessions', session])}>{session}</a>],
+              [
+                'Session',
+                session === undefined ? undefined : <a href={link(['sessions', session])}>{session}</a>,
+              ],
               ['Owner', owner === undefined ? undefined : `${owner}, incarnation ${incarnation ?? '?'}`],
               ['Epoch', epoch],
               ['Takeovers after crashes', takeovers],
@@ -159,7 +169,9 @@ function Timeline({ entries }: { entries: readonly TimelineEntry[] }) {
               <strong>{entry.what}</strong>
               {entry.epoch !== undefined && <span class="tag">epoch {entry.epoch}</span>}
               {entry.actor !== undefined && <span> by {entry.actor}</span>}
-              {entry.reason !== undefined && entry.reason !== '' && <span class="muted"> – {entry.reason}</span>}
+              {entry.reason !== undefined && entry.reason !== '' && (
+                <span class="muted"> – {entry.reason}</span>
+              )}
             </div>
           </li>
         )

@@ -18,8 +18,8 @@ export function LoginScreen() {
       <p>This hub wants to know who looks. Take the token of a viewer or an operator.</p>
       <TokenForm onToken={login} />
       <p class="muted">
-        <code>holdfast principal add NAME --role operator</code> makes one. It stays in a cookie of this browser that
-        scripts cannot read, until you log out or close the browser.
+        <code>holdfast principal add NAME --role operator</code> makes one. It stays in a cookie of this
+        browser that scripts cannot read, until you log out or close the browser.
       </p>
     </main>
   )
@@ -77,9 +77,13 @@ interface HubLine {
 /** Several hubs at one address: how each is, and the way to its page. */
 export function HubsScreen() {
   const names = hubs.value ?? []
-  const { value, refresh } = useResource('hubs', (signal) => Promise.all(names.map((hub) => lineOf(hub, signal))), {
-    everyMs: 5000,
-  })
+  const { value, refresh } = useResource(
+    'hubs',
+    (signal) => Promise.all(names.map((hub) => lineOf(hub, signal))),
+    {
+      everyMs: 5000,
+    },
+  )
   const isLocked = value?.some(({ refusal }) => refusal?.status === 401) === true
   const logIn = async (token: string) => {
     for (const hub of names) await send('POST', `hubs/${part(hub)}/v1/login`, { token })
@@ -105,10 +109,15 @@ export function HubsScreen() {
           {
             name: 'Oldest queued',
             isFigure: true,
-            cell: ({ overview }) => (overview === undefined ? '–' : duration(overview.lists.queued?.oldestAgeMs ?? 0)),
+            cell: ({ overview }) =>
+              overview === undefined ? '–' : duration(overview.lists.queued?.oldestAgeMs ?? 0),
           },
           { name: 'Nodes', isFigure: true, cell: ({ overview }) => count(overview?.nodes.live) },
-          { name: 'Trouble', isWide: true, cell: ({ refusal }) => (refusal === undefined ? '' : `${refusal.code}: ${refusal.message}`) },
+          {
+            name: 'Trouble',
+            isWide: true,
+            cell: ({ refusal }) => (refusal === undefined ? '' : `${refusal.code}: ${refusal.message}`),
+          },
         ]}
       />
     </main>

@@ -85,7 +85,8 @@ export function EffectScreen({ id }: { id: string }) {
 
 function EffectFacts({ effect }: { effect: EffectView }) {
   const at = (ms: number | undefined) => (ms === undefined ? undefined : <Time at={ms} />)
-  const text = (body: string | undefined) => (body === undefined ? undefined : <pre class="small">{body}</pre>)
+  const text = (body: string | undefined) =>
+    body === undefined ? undefined : <pre class="small">{body}</pre>
   return (
     <Facts
       facts={[

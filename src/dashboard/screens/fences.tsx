@@ -38,7 +38,10 @@ export function FencesScreen() {
           empty="No fence stands."
           columns={[
             { name: 'Kind', cell: ({ fence }) => <Badge word={fence.split(':')[0] ?? ''} /> },
-            { name: 'Scope', cell: ({ fence }) => <span class="mono">{fence.slice(fence.indexOf(':') + 1)}</span> },
+            {
+              name: 'Scope',
+              cell: ({ fence }) => <span class="mono">{fence.slice(fence.indexOf(':') + 1)}</span>,
+            },
             {
               name: 'Reason',
               isWide: true,

@@ -9,6 +9,7 @@ import { Badge, Copy, Facts, Head, Note, Panel, RefusalNote, Time } from '../par
 import { type Column, type ListPage, PagedTable, Table } from '../parts/table.js'
 import { usePages, useResource } from '../resource.js'
 import { link } from '../route.js'
+import { DeliveryTable } from './deliveries.js'
 import { HostActs, HostState, nodeState, useHostFences, useStaleAfter } from './hosts.js'
 
 export function HostScreen({ host }: { host: string }) {
@@ -43,7 +44,10 @@ export function HostScreen({ host }: { host: string }) {
           <Panel title="What waits">
             <Facts
               facts={[
-                ['Queued, parked or in flight', <a href={link(['deliveries'], { host })}>{number(value.entries)}</a>],
+                [
+                  'Queued, parked or in flight',
+                  <a href={link(['deliveries'], { host })}>{number(value.entries)}</a>,
+                ],
                 [
                   'Handed over, not finished',
                   <a href={link(['deliveries'], { host, state: 'delivered' })}>{number(value.awaiting)}</a>,
@@ -54,6 +58,9 @@ export function HostScreen({ host }: { host: string }) {
           </Panel>
           <Nodes nodes={value.nodes} staleAfterMs={staleAfterMs} />
           <Pending host={host} />
+          <Panel title="Live deliveries">
+            <DeliveryTable filter={{ host }} />
+          </Panel>
         </>
       )}
     </>
@@ -76,7 +83,11 @@ function Nodes({ nodes, staleAfterMs }: { nodes: readonly NodeView[]; staleAfter
           { name: 'Heartbeat', isFigure: true, cell: ({ heartbeatAgeMs }) => duration(heartbeatAgeMs) },
           { name: 'Progress', isFigure: true, cell: ({ progressAgeMs }) => figure(progressAgeMs) },
           { name: 'Blocked', isFigure: true, cell: ({ blockingMs }) => figure(blockingMs) },
-          { name: 'Longest block', isFigure: true, cell: ({ blockingLongestMs }) => figure(blockingLongestMs) },
+          {
+            name: 'Longest block',
+            isFigure: true,
+            cell: ({ blockingLongestMs }) => figure(blockingLongestMs),
+          },
           {
             name: 'Mirror commits',
             isFigure: true,
@@ -96,7 +107,11 @@ function Pending({ host }: { host: string }) {
     async (signal) => {
       const params = { cursor: pages.cursor, limit: 50 }
       const path = `v1/hosts/${part(host)}/pending`
-      const { pending, cursor } = await get<{ pending: PendingEntry[]; cursor?: string }>(path, params, signal)
+      const { pending, cursor } = await get<{ pending: PendingEntry[]; cursor?: string }>(
+        path,
+        params,
+        signal,
+      )
       return { rows: pending, cursor }
     },
     { everyMs: 3000 },
@@ -114,8 +129,8 @@ function Pending({ host }: { host: string }) {
     >
       {wrong.length > 0 && (
         <Note tone="bad">
-          ! {number(wrong.length)} of this page disagree with their row. Right now it may just have moved; if it
-          stays, run the sweep claims.
+          ! {number(wrong.length)} of this page disagree with their row. Right now it may just have moved; if
+          it stays, run the sweep claims.
         </Note>
       )}
       <PagedTable
@@ -137,7 +152,13 @@ const pendingColumns: readonly Column<PendingEntry>[] = [
   {
     name: 'Delivery',
     cell: ({ delivery }) =>
-      delivery === undefined ? '' : <a class="mono" href={link(['deliveries', delivery])}>{delivery}</a>,
+      delivery === undefined ? (
+        ''
+      ) : (
+        <a class="mono" href={link(['deliveries', delivery])}>
+          {delivery}
+        </a>
+      ),
   },
   { name: 'Row says', cell: ({ state }) => (state === undefined ? '' : <Badge word={state} />) },
   { name: 'Owner', cell: ({ owner }) => owner ?? '' },

@@ -38,7 +38,10 @@ export function HostsScreen() {
         empty={only === undefined ? 'No host was ever sent to, and none joined.' : `No host is ${only}.`}
         columns={[
           { name: 'Host', cell: ({ host }) => <a href={link(['hosts', host])}>{host}</a> },
-          { name: 'State', cell: (host) => <HostState host={host} staleAfterMs={staleAfterMs} drains={drains} /> },
+          {
+            name: 'State',
+            cell: (host) => <HostState host={host} staleAfterMs={staleAfterMs} drains={drains} />,
+          },
           {
             name: 'Queued or in flight',
             isFigure: true,
@@ -57,7 +60,8 @@ export function HostsScreen() {
                       <span class="muted">
                         heartbeat {duration(node.heartbeatAgeMs)}
                         {node.progressAgeMs !== undefined && `, progress ${duration(node.progressAgeMs)}`}
-                        {node.blockingLongestMs !== undefined && `, blocked ${duration(node.blockingLongestMs)}`}
+                        {node.blockingLongestMs !== undefined &&
+                          `, blocked ${duration(node.blockingLongestMs)}`}
                       </span>
                     )}
                   </li>
@@ -111,7 +115,8 @@ export function HostState({ host, staleAfterMs, drains }: HostStateProps) {
   if (live === 0 && host.entries + host.awaiting > 0) {
     return <Badge word="stranded" label={host.joined ? 'work, and no live node' : 'never joined, has work'} />
   }
-  if (fence !== undefined) return <Badge word="drained" label={fence.reason === 'drain' ? 'drains' : 'paused'} />
+  if (fence !== undefined)
+    return <Badge word="drained" label={fence.reason === 'drain' ? 'drains' : 'paused'} />
   if (live === 0) return <Badge word="left" label={host.joined ? 'no live node' : 'never joined'} />
   return <Badge word="live" />
 }

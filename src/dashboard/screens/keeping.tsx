@@ -31,13 +31,26 @@ export function SweepsScreen() {
           { name: 'Sweep', cell: ({ name }) => <strong>{name}</strong> },
           { name: 'State', cell: (sweep) => <Badge word={sweepState(sweep)} /> },
           { name: 'What it does', isWide: true, cell: (sweep) => <Meaning sweep={sweep} /> },
-          { name: 'Every', isFigure: true, cell: ({ everyMs }) => (everyMs === 0 ? 'never' : duration(everyMs)) },
-          { name: 'Succeeded', isFigure: true, cell: ({ ageMs }) => (ageMs === undefined ? 'never' : duration(ageMs)) },
-          { name: 'Took', isFigure: true, cell: ({ durationMs }) => (durationMs === undefined ? '–' : duration(durationMs)) },
+          {
+            name: 'Every',
+            isFigure: true,
+            cell: ({ everyMs }) => (everyMs === 0 ? 'never' : duration(everyMs)),
+          },
+          {
+            name: 'Succeeded',
+            isFigure: true,
+            cell: ({ ageMs }) => (ageMs === undefined ? 'never' : duration(ageMs)),
+          },
+          {
+            name: 'Took',
+            isFigure: true,
+            cell: ({ durationMs }) => (durationMs === undefined ? '–' : duration(durationMs)),
+          },
           {
             name: 'Found, repaired, left',
             isFigure: true,
-            cell: ({ found = 0, repaired = 0, left = 0 }) => `${number(found)}, ${number(repaired)}, ${number(left)}`,
+            cell: ({ found = 0, repaired = 0, left = 0 }) =>
+              `${number(found)}, ${number(repaired)}, ${number(left)}`,
           },
           { name: 'In all', isFigure: true, cell: ({ foundTotal = 0 }) => number(foundTotal) },
           ...(mayAct()
@@ -124,9 +137,9 @@ function AuditResult({ audit }: { audit: AuditView }) {
     <>
       <Panel title="Conservation">
         <Note tone={isKept ? 'good' : 'bad'}>
-          <strong>{isKept ? '✓ Nothing is lost.' : '! The sum is not right.'}</strong> {number(recipients)} recipients
-          accepted {isKept ? '=' : '≠'} {number(made)} deliveries + {number(owed)} owed by fan-outs +{' '}
-          {number(pruned)} pruned.
+          <strong>{isKept ? '✓ Nothing is lost.' : '! The sum is not right.'}</strong> {number(recipients)}{' '}
+          recipients accepted {isKept ? '=' : '≠'} {number(made)} deliveries + {number(owed)} owed by fan-outs
+          + {number(pruned)} pruned.
         </Note>
         <p class="muted">
           {number(messages)} messages and {number(deliveries)} deliveries were looked at.
@@ -177,7 +190,11 @@ export function SettingsScreen() {
               </>
             ),
           },
-          { name: 'Default', isFigure: true, cell: (setting) => (setting.default === undefined ? '' : number(setting.default)) },
+          {
+            name: 'Default',
+            isFigure: true,
+            cell: (setting) => (setting.default === undefined ? '' : number(setting.default)),
+          },
           { name: 'Meaning', isWide: true, cell: ({ meaning }) => meaning },
           ...(mayAct()
             ? [

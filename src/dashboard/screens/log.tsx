@@ -1,5 +1,5 @@
-import type { LogEntry } from '../../contract/log-filter.js'
 import { useState } from 'preact/hooks'
+import type { LogEntry } from '../../contract/log-filter.js'
 import { get } from '../api.js'
 import { number } from '../format.js'
 import { Head, Time } from '../parts/basics.js'
@@ -21,7 +21,11 @@ export function LogScreen() {
     `${key} ${pages.cursor ?? ''}`,
     async (signal) => {
       const params = { ...filter, cursor: pages.cursor, limit: 50 }
-      const { entries, cursor } = await get<{ entries: LogEntry[]; cursor?: string }>('v1/log', params, signal)
+      const { entries, cursor } = await get<{ entries: LogEntry[]; cursor?: string }>(
+        'v1/log',
+        params,
+        signal,
+      )
       return { rows: entries, cursor }
     },
     { isStill: !isTail },
@@ -37,7 +41,8 @@ export function LogScreen() {
         }
       >
         <p class="muted">
-          One entry for each call that changed something, the newest first{isTail ? '; new ones come by themselves' : ''}.
+          One entry for each call that changed something, the newest first
+          {isTail ? '; new ones come by themselves' : ''}.
         </p>
       </Head>
       <Filters
@@ -48,7 +53,14 @@ export function LogScreen() {
           { name: 'about', label: 'About an id' },
         ]}
       />
-      <PagedTable caption="Log" list={list} pages={pages} keyOf={({ id }) => id} empty="No entry matches." columns={columns} />
+      <PagedTable
+        caption="Log"
+        list={list}
+        pages={pages}
+        keyOf={({ id }) => id}
+        empty="No entry matches."
+        columns={columns}
+      />
     </>
   )
 }

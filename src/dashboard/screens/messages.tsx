@@ -93,14 +93,17 @@ export function MessageScreen({ id }: { id: string }) {
         }
       />
       {refusal !== undefined && <RefusalNote refusal={refusal} />}
-      {value?.length === 0 && <p class="empty">No such message: it was never accepted, or the retention took it.</p>}
+      {value?.length === 0 && (
+        <p class="empty">No such message: it was never accepted, or the retention took it.</p>
+      )}
       {message !== undefined && <Message message={message} />}
     </>
   )
 }
 
 function Message({ message }: { message: MessageHead }) {
-  const { id, conversation, sender, key, parent, resendOf, contentType, sha256, acceptedAt, settledAt } = message
+  const { id, conversation, sender, key, parent, resendOf, contentType, sha256, acceptedAt, settledAt } =
+    message
   return (
     <>
       <div class="columns">
@@ -114,8 +117,14 @@ function Message({ message }: { message: MessageHead }) {
               ['Settled', settledAt === undefined ? 'not yet' : <Time at={settledAt} />],
               ['Recipients', `${number(message.settled)} of ${number(message.recipients)} settled`],
               ['Fan-out', message.fanOut],
-              ['Parent', parent === undefined ? undefined : <a href={link(['messages', parent])}>{parent}</a>],
-              ['Resend of', resendOf === undefined ? undefined : <a href={link(['messages', resendOf])}>{resendOf}</a>],
+              [
+                'Parent',
+                parent === undefined ? undefined : <a href={link(['messages', parent])}>{parent}</a>,
+              ],
+              [
+                'Resend of',
+                resendOf === undefined ? undefined : <a href={link(['messages', resendOf])}>{resendOf}</a>,
+              ],
               ['Content type', contentType],
               ['SHA-256', <span class="mono">{sha256}</span>],
             ]}

@@ -21,11 +21,15 @@ export function OverviewScreen() {
   const sweeps = useResource('sweeps', async (signal) => {
     return (await get<{ sweeps: SweepView[] }>('v1/sweeps', {}, signal)).sweeps
   })
-  const history = useResource('history', (signal) => get<History>('v1/history', {}, signal), { everyMs: 5000 })
+  const history = useResource('history', (signal) => get<History>('v1/history', {}, signal), {
+    everyMs: 5000,
+  })
   return (
     <>
       <Head title="Overview" />
-      {overviewRefusal.value !== undefined && <RefusalNote refusal={overviewRefusal.value} title="Not read:" />}
+      {overviewRefusal.value !== undefined && (
+        <RefusalNote refusal={overviewRefusal.value} title="Not read:" />
+      )}
       <Concerns value={value} ready={ready.value} sweeps={sweeps.value ?? []} />
       {value !== undefined && <States value={value} />}
       <Rates history={history.value} />
@@ -46,14 +50,20 @@ async function readReadiness(signal: AbortSignal): Promise<Ready> {
 }
 
 /** What somebody has to see to, the most urgent first; each leads to where it is seen to. */
-function Concerns(props: { value: Overview | undefined; ready: Ready | undefined; sweeps: readonly SweepView[] }) {
+function Concerns(props: {
+  value: Overview | undefined
+  ready: Ready | undefined
+  sweeps: readonly SweepView[]
+}) {
   const { value, ready, sweeps } = props
   if (value === undefined) return <p class="empty">Reading …</p>
   const concerns = concernsOf(value, ready, sweeps)
   return (
     <Panel title="What waits for someone">
       {concerns.length === 0 ? (
-        <Note tone="good">✓ Nothing. Every list is empty or moving, every loop and sweep succeeded lately.</Note>
+        <Note tone="good">
+          ✓ Nothing. Every list is empty or moving, every loop and sweep succeeded lately.
+        </Note>
       ) : (
         <ul class="concerns">
           {concerns.map(({ tone, text, to, since }) => (
@@ -73,7 +83,10 @@ const liveStates: readonly string[] = deliveryStates.filter((state) => state !==
 
 function States({ value }: { value: Overview }) {
   return (
-    <Panel title="Deliveries by state" aside={<span class="muted">{plural(value.recipients, 'recipient')} accepted in all</span>}>
+    <Panel
+      title="Deliveries by state"
+      aside={<span class="muted">{plural(value.recipients, 'recipient')} accepted in all</span>}
+    >
       <ul class="states">
         {deliveryStates.map((state) => (
           <li key={state}>
@@ -97,12 +110,23 @@ function States({ value }: { value: Overview }) {
 }
 
 function Figure({ to, children }: { to?: string | undefined; children: ComponentChildren }) {
-  return to === undefined ? <span class="big">{children}</span> : <a class="big" href={to}>{children}</a>
+  return to === undefined ? (
+    <span class="big">{children}</span>
+  ) : (
+    <a class="big" href={to}>
+      {children}
+    </a>
+  )
 }
 
 function Rates({ history }: { history: History | undefined }) {
   const samples = history?.samples ?? []
-  if (samples.length < 2) return <Panel title="Rates"><p class="empty">Not two samples yet.</p></Panel>
+  if (samples.length < 2)
+    return (
+      <Panel title="Rates">
+        <p class="empty">Not two samples yet.</p>
+      </Panel>
+    )
   const later = samples.slice(1)
   const times = later.map(({ at }) => at)
   const perSecond = (of: (sample: (typeof samples)[number]) => number) =>
@@ -112,10 +136,18 @@ function Rates({ history }: { history: History | undefined }) {
     })
   const accepted = perSecond(({ recipients }) => recipients)
   const finished = perSecond(({ done, terminal, failed }) => done + terminal + failed)
-  const level = (name: 'queued' | 'inFlight' | 'open' | 'held' | 'unknown') => later.map((sample) => sample[name])
+  const level = (name: 'queued' | 'inFlight' | 'open' | 'held' | 'unknown') =>
+    later.map((sample) => sample[name])
   return (
     <div class="columns">
-      <Panel title="Rates" aside={<span>{rate(accepted.at(-1) ?? 0)} accepted/s, {rate(finished.at(-1) ?? 0)} settled/s</span>}>
+      <Panel
+        title="Rates"
+        aside={
+          <span>
+            {rate(accepted.at(-1) ?? 0)} accepted/s, {rate(finished.at(-1) ?? 0)} settled/s
+          </span>
+        }
+      >
         <Chart
           label="Deliveries accepted and settled, a second"
           unit="/s"
@@ -189,12 +221,21 @@ function Fleet({ value }: { value: Overview }) {
     ['Nodes live, silent', `${number(nodes.live)}, ${number(nodes.silent)}`],
     ['Longest blocking of a node', duration(nodes.blockingLongestMs)],
     ['Oldest progress of a node', duration(nodes.progressAgeMs)],
-    ['Mirror commit, mean and longest', `${duration(nodes.mirrorMeanMs)}, ${duration(nodes.mirrorLongestMs)}`],
+    [
+      'Mirror commit, mean and longest',
+      `${duration(nodes.mirrorMeanMs)}, ${duration(nodes.mirrorLongestMs)}`,
+    ],
     ['Takeovers', number(value.takeovers)],
     ['Late reports', number(value.lateReports)],
-    ['Replays, idempotent takeovers of effects', `${number(value.attemptReplays)}, ${number(value.effectTakeovers.idempotent ?? 0)}`],
+    [
+      'Replays, idempotent takeovers of effects',
+      `${number(value.attemptReplays)}, ${number(value.effectTakeovers.idempotent ?? 0)}`,
+    ],
     ['Resolutions by operators', number(value.resolutions)],
-    ['Effects executing', <a href={link(['effects'], { executing: 'true' })}>{number(value.effectsExecuting)}</a>],
+    [
+      'Effects executing',
+      <a href={link(['effects'], { executing: 'true' })}>{number(value.effectsExecuting)}</a>,
+    ],
     ['Deliveries pruned', number(value.pruned)],
   ]
   return (
@@ -216,7 +257,14 @@ function Fleet({ value }: { value: Overview }) {
 function Checks({ ready }: { ready: Ready | undefined }) {
   const rows = Object.entries(ready?.checks ?? {})
   return (
-    <Panel title="Durability and loops" aside={ready !== undefined && <Badge word={ready.ready ? 'ok' : 'wrong'} label={ready.ready ? 'ready' : 'not ready'} />}>
+    <Panel
+      title="Durability and loops"
+      aside={
+        ready !== undefined && (
+          <Badge word={ready.ready ? 'ok' : 'wrong'} label={ready.ready ? 'ready' : 'not ready'} />
+        )
+      }
+    >
       <Table
         caption="Durability and loops"
         rows={rows}
@@ -226,7 +274,11 @@ function Checks({ ready }: { ready: Ready | undefined }) {
           { name: 'Check', cell: ([name]) => words(name) },
           { name: 'State', cell: ([, { ok }]) => <Badge word={ok ? 'ok' : 'wrong'} /> },
           { name: 'Why', isWide: true, cell: ([, { why }]) => why ?? '' },
-          { name: 'Age', isFigure: true, cell: ([, { ageMs }]) => (ageMs === undefined ? '–' : duration(ageMs)) },
+          {
+            name: 'Age',
+            isFigure: true,
+            cell: ([, { ageMs }]) => (ageMs === undefined ? '–' : duration(ageMs)),
+          },
         ]}
       />
     </Panel>
@@ -245,7 +297,11 @@ function Sweeps({ sweeps }: { sweeps: readonly SweepView[] | undefined }) {
           { name: 'Sweep', cell: ({ name }) => name },
           { name: 'State', cell: (sweep) => <Badge word={sweepState(sweep)} /> },
           { name: 'Left', isFigure: true, cell: ({ left }) => number(left ?? 0) },
-          { name: 'Succeeded', isFigure: true, cell: ({ ageMs }) => (ageMs === undefined ? 'never' : duration(ageMs)) },
+          {
+            name: 'Succeeded',
+            isFigure: true,
+            cell: ({ ageMs }) => (ageMs === undefined ? 'never' : duration(ageMs)),
+          },
         ]}
       />
     </Panel>

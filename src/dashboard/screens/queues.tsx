@@ -129,7 +129,10 @@ export function UnknownScreen() {
             ),
           },
           { name: 'Why nobody knows', isWide: true, cell: ({ reason }) => <strong>{reason}</strong> },
-          { name: 'Host', cell: ({ host }) => (host === '' ? '' : <a href={link(['hosts', host])}>{host}</a>) },
+          {
+            name: 'Host',
+            cell: ({ host }) => (host === '' ? '' : <a href={link(['hosts', host])}>{host}</a>),
+          },
           { name: 'Executor', cell: ({ node }) => node ?? '' },
           { name: 'Begun', isFigure: true, cell: ({ begunAt }) => <Age at={begunAt} ago /> },
           { name: 'Unknown for', isFigure: true, cell: ({ sinceMs }) => <Age at={sinceMs} /> },

@@ -55,7 +55,12 @@ export function SessionsScreen() {
 
 function SessionState({ session: { state, terminal, reason } }: { session: SessionView }) {
   if (state !== 'closed') return <Badge word={state} />
-  return <Badge word="closed" label={`closed${terminal === true ? ' for good' : ''}${reason ? ` (${reason})` : ''}`} />
+  return (
+    <Badge
+      word="closed"
+      label={`closed${terminal === true ? ' for good' : ''}${reason ? ` (${reason})` : ''}`}
+    />
+  )
 }
 
 function SessionActs({ session }: { session: SessionView }) {
@@ -119,7 +124,10 @@ function SessionFacts({ session: view }: { session: SessionView }) {
         ['Host', <a href={link(['hosts', view.host])}>{view.host}</a>],
         ['Scope', <span class="mono">{view.scope}</span>],
         ['Epoch', view.epoch],
-        ['Parent', view.parent === undefined ? undefined : <a href={link(['sessions', view.parent])}>{view.parent}</a>],
+        [
+          'Parent',
+          view.parent === undefined ? undefined : <a href={link(['sessions', view.parent])}>{view.parent}</a>,
+        ],
         ['Deliveries not settled', number(view.unfinished)],
         ['Crashes of its budget', `${view.crashes} of ${view.restartBudget}`],
         ['Opened', at(view.openedAt)],
