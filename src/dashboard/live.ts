@@ -1,5 +1,5 @@
 import { effect, signal } from '@preact/signals'
-import { address, answeredAt, isUnknownHere } from './api.js'
+import { address, answeredAt } from './api.js'
 
 // What tells the screens to read again: one stream of the hub's log, summed up once a second.
 
@@ -25,6 +25,7 @@ let source: EventSource | undefined
 let position = ''
 let failures = 0
 let timer: ReturnType<typeof setTimeout> | undefined
+let isWanted: () => boolean = () => false
 
 /** The time by the clock of Redis. */
 export function recordNow(): number {
@@ -45,7 +46,7 @@ function close(): void {
 
 function open(): void {
   close()
-  if (document.hidden || isUnknownHere.peek()) return
+  if (document.hidden || !isWanted()) return
   const opened = new EventSource(address('v1/events', { digestMs, lastEventId: position }))
   source = opened
   opened.addEventListener('open', () => {
@@ -71,8 +72,9 @@ function open(): void {
   })
 }
 
-/** Opens the stream, and follows whether the page is seen. Call once. */
-export function startLive(): void {
+/** Opens the stream while it is wanted, a signal's word, and the page is seen. Call once. */
+export function startLive(wanted: () => boolean): void {
+  isWanted = wanted
   document.addEventListener('visibilitychange', () => {
     if (document.hidden) {
       close()
@@ -88,8 +90,8 @@ export function startLive(): void {
     if (!document.hidden) now.value = Date.now()
   }, 1000)
   effect(() => {
-    if (isUnknownHere.value) close()
-    else open()
+    if (wanted()) open()
+    else close()
   })
 }
 

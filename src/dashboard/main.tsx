@@ -84,7 +84,7 @@ function Screen() {
 let isMoved = false
 
 startTheme()
-startLive()
+startLive(() => me.value !== undefined && !isUnknownHere.value)
 followOverview()
 void begin()
 const root = document.getElementById('page')

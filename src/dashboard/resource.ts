@@ -14,6 +14,8 @@ export interface Resource<Value> {
 export interface ResourceOptions {
   /** Read again after so many milliseconds, also where the log told of nothing: heartbeats are not in it. */
   readonly everyMs?: number
+  /** By time alone, whatever the log tells: for figures that move with every call. */
+  readonly isTimed?: boolean
   /** Not by itself. */
   readonly isStill?: boolean
 }
@@ -25,7 +27,7 @@ const leastMs = 900
 export function useResource<Value>(
   key: string | undefined,
   read: (signal: AbortSignal) => Promise<Value>,
-  { everyMs = defaultEveryMs, isStill = false }: ResourceOptions = {},
+  { everyMs = defaultEveryMs, isTimed = false, isStill = false }: ResourceOptions = {},
 ): Resource<Value> {
   const [state, setState] = useState<{
     key: string | undefined
@@ -84,18 +86,19 @@ export function useResource<Value>(
     }
     again.current = () => void run()
     void run()
-    const unwatch = isStill
-      ? () => undefined
-      : changes.subscribe(() => {
-          if (readAt === 0) return
-          plan(Math.max(0, readAt + leastMs - Date.now()))
-        })
+    const unwatch =
+      isStill || isTimed
+        ? () => undefined
+        : changes.subscribe(() => {
+            if (readAt === 0) return
+            plan(Math.max(0, readAt + leastMs - Date.now()))
+          })
     return () => {
       ends.abort()
       clearTimeout(timer)
       unwatch()
     }
-  }, [key, everyMs, isStill])
+  }, [key, everyMs, isTimed, isStill])
 
   const isCurrent = state.key === key
   return {

@@ -80,10 +80,14 @@ export function HostsScreen() {
 
 /** Silence after which a node is taken for gone, as it is set. */
 export function useStaleAfter(): number {
-  const { value } = useResource('stale_after_ms', async (signal) => {
-    const { settings } = await get<{ settings: SettingView[] }>('v1/config', {}, signal)
-    return settings.find(({ name }) => name === 'stale_after_ms')?.value
-  })
+  const { value } = useResource(
+    'stale_after_ms',
+    async (signal) => {
+      const { settings } = await get<{ settings: SettingView[] }>('v1/config', {}, signal)
+      return settings.find(({ name }) => name === 'stale_after_ms')?.value
+    },
+    { everyMs: 60_000, isTimed: true },
+  )
   return value ?? 10_000
 }
 

@@ -17,12 +17,17 @@ export type Ready = ReturnType<typeof readyReply.parse>
 
 export function OverviewScreen() {
   const value = overview.value
-  const ready = useResource('ready', readReadiness, { everyMs: 5000 })
-  const sweeps = useResource('sweeps', async (signal) => {
-    return (await get<{ sweeps: SweepView[] }>('v1/sweeps', {}, signal)).sweeps
-  })
+  const ready = useResource('ready', readReadiness, { everyMs: 5000, isTimed: true })
+  const sweeps = useResource(
+    'sweeps',
+    async (signal) => {
+      return (await get<{ sweeps: SweepView[] }>('v1/sweeps', {}, signal)).sweeps
+    },
+    { everyMs: 5000, isTimed: true },
+  )
   const history = useResource('history', (signal) => get<History>('v1/history', {}, signal), {
     everyMs: 5000,
+    isTimed: true,
   })
   return (
     <>
