@@ -22,7 +22,7 @@ interface ChartProps {
 const height = 180
 
 /** Lines over time. What it shows is said in words too, for those who do not see it. */
-export function Chart({ label, unit, times, lines }: ChartProps) {
+export function Chart({ label: title, unit, times, lines }: ChartProps) {
   const box = useRef<HTMLDivElement>(null)
   const chart = useRef<uPlot | undefined>(undefined)
   const data = useRef<uPlot.AlignedData>([[]])
@@ -49,11 +49,13 @@ export function Chart({ label, unit, times, lines }: ChartProps) {
         {
           width: element.clientWidth,
           height,
-          legend: { live: true },
+          legend: {
+            markers: { width: 2, dash: (_, at) => (lines[at - 1]?.dash === undefined ? 'solid' : 'dashed') },
+          },
           cursor: { y: false },
           scales: { y: { range: (_, least, most) => [Math.min(0, least), Math.max(most * 1.1, 1)] } },
           axes: [
-            { ...axis, values: '{HH}:{mm}' },
+            { ...axis, values: (_, splits) => splits.map((seconds) => label(seconds, splits)) },
             { ...axis, size: 52 },
           ],
           series: [
@@ -99,10 +101,17 @@ export function Chart({ label, unit, times, lines }: ChartProps) {
     <figure class="chart">
       <div ref={box} aria-hidden="true" />
       <figcaption class="hidden">
-        {label}; now: {said.join(', ')}
+        {title}; now: {said.join(', ')}
       </figcaption>
     </figure>
   )
+}
+
+/** With seconds where the marks are closer than a minute. */
+function label(seconds: number, splits: readonly number[]): string {
+  const [first = 0, second = 60] = splits
+  const time = new Date(seconds * 1000).toTimeString()
+  return time.slice(0, second - first < 60 ? 8 : 5)
 }
 
 function round(value: number): number {

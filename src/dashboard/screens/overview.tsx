@@ -94,23 +94,27 @@ function States({ value }: { value: Overview }) {
     >
       <ul class="states">
         {deliveryStates.map((state) => (
-          <li key={state}>
-            <Figure to={liveStates.includes(state) ? link(['deliveries'], { state }) : undefined}>
-              {number(value.deliveries[state] ?? 0)}
-            </Figure>
-            <Badge word={state} />
-          </li>
+          <Tile
+            key={state}
+            word={state}
+            count={value.deliveries[state] ?? 0}
+            to={liveStates.includes(state) ? link(['deliveries'], { state }) : undefined}
+          />
         ))}
-        <li>
-          <Figure>{number(value.attempts.done)}</Figure>
-          <Badge word="done" label="attempts done" />
-        </li>
-        <li>
-          <Figure>{number(value.attempts.terminal)}</Figure>
-          <Badge word="terminal" label="attempts terminal" />
-        </li>
+        <Tile word="done" count={value.attempts.done} />
+        <Tile word="terminal" count={value.attempts.terminal} />
       </ul>
     </Panel>
+  )
+}
+
+/** A state without a delivery in it is nothing to be alarmed by. */
+function Tile({ word, count, to }: { word: string; count: number; to?: string | undefined }) {
+  return (
+    <li class={count === 0 ? 'none' : ''}>
+      <Figure to={to}>{number(count)}</Figure>
+      <Badge word={word} />
+    </li>
   )
 }
 
