@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import fastifyCookie from '@fastify/cookie'
 import helmet from '@fastify/helmet'
 import * as sse from '@fastify/sse'
 import Fastify, {
@@ -145,6 +146,8 @@ export async function openHubApp(options: HubAppOptions, closers: Closers): Prom
   addHeadCheck(app)
   const admission = await addAdmission(app, { ...parts, limits, metrics, pulse, log })
   await addPageHeaders(app, tls !== undefined)
+  // It sets cookies alone: identities read them, and strictly.
+  await app.register(fastifyCookie, { hook: false })
   await app.register(ssePlugin, { heartbeatInterval: 15_000 })
   await addOpenApi(app, options.ofSet === true ? `/hubs/${hub.name}` : undefined)
   await addPage(app, options.pageDir)

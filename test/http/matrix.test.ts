@@ -469,6 +469,15 @@ const table: Readonly<Record<string, Row>> = {
 
   'GET /v1/log': read('/v1/log?limit=3', may.readers, { entries: expect.any(Array) }),
   'GET /v1/events': { may: may.readers, streams: true, prepare: () => ({ path: '/v1/events' }) },
+  'GET /v1/me': read('/v1/me', ['operator', 'viewer', 'producer', 'node', 'node of another host'], {
+    hub: 'matrix',
+    anonymous: false,
+  }),
+  'POST /v1/login': {
+    may: may.everyone,
+    prepare: () => ({ path: '/v1/login', body: { token: tokens.viewer }, shows: { name: 'vera' } }),
+  },
+  'POST /v1/logout': { may: may.everyone, status: 204, prepare: () => ({ path: '/v1/logout' }) },
   'GET /livez': read('/livez', may.everyone),
   'GET /readyz': read('/readyz', may.everyone, { ready: true }),
   'GET /metrics': read('/metrics', may.readers),
