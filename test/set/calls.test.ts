@@ -70,9 +70,12 @@ describe.each(['on the record', 'over HTTP'] as const)('a set %s', (way) => {
     const accepted = await everyPage((page) => set.logPage({ ...page, verbs, limit: 2, host }))
     expect(new Set(accepted.map(({ hub }) => hub))).toEqual(new Set(stage.names))
     const [hub, id = ''] = [...ids][0] ?? []
-    await set.holdDelivery(`${id}.1`, kim)
+    await set.cancel(`${id}.1`, kim)
     const about = await everyPage((page) => set.logPage({ ...page, about: id }))
-    expect(about).toMatchObject([{ hub, verb: 'hold_delivery', changes: [{ ids: [`${id}.1`] }] }])
+    expect(about).toMatchObject([
+      { hub, verb: 'cancel', changes: [{ ids: [`${id}.1`] }] },
+      { hub, verb: 'accept' },
+    ])
     await expect(set.logPage({ cursor: 'elsewhere|1-0' })).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
   })
 
@@ -98,8 +101,8 @@ describe.each(['on the record', 'over HTTP'] as const)('a set %s', (way) => {
       heard.add(event.hub)
       if (heard.size === stage.names.length) break
     }
-    await set.holdDelivery(`${id}.1`, kim)
-    for await (const event of set.events({ lastEventId, about: id })) {
+    await set.cancel(`${id}.1`, kim)
+    for await (const event of set.events({ lastEventId, about: id, verbs: ['cancel'] })) {
       expect(event).toMatchObject({ hub: id.split(':')[0], entry: { changes: [{ ids: [`${id}.1`] }] } })
       break
     }
