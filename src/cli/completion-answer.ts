@@ -23,16 +23,16 @@ export function printScript(shell: string): void {
   else script(shell, 'holdfast', 'holdfast')
 }
 
-/** Answers a shell: a candidate a line with a note behind a tab, then `:` and what the shell is to do. */
-export async function answerShell(program: Command, words: readonly string[]): Promise<void> {
+/** The answer to a shell: a candidate a line with a note behind a tab, then `:` and what the shell is to do. */
+export async function answerLines(program: Command, words: readonly string[]): Promise<string[]> {
   const line = readLine(program, words)
   const { candidates, directive } = await completionOf(line)
   const typed = line.wanted.typed
   const offered = new Map(candidates.map(({ value, note }) => [value, note]))
-  for (const [value, note = ''] of offered) {
-    if (value.startsWith(typed) && isPlain(value)) print(`${value}\t${visible(note).slice(0, 120)}`)
-  }
-  print(`:${directive}`)
+  const lines = [...offered]
+    .filter(([value]) => value.startsWith(typed) && isPlain(value))
+    .map(([value, note = '']) => `${value}\t${visible(note).slice(0, 120)}`)
+  return [...lines, `:${directive}`]
 }
 
 const { ShellCompDirectiveDefault, ShellCompDirectiveFilterDirs, ShellCompDirectiveNoFileComp } =

@@ -1,4 +1,5 @@
 import { Argument, type Command } from 'commander'
+import { print } from './output.js'
 
 const shells = ['bash', 'zsh', 'fish', 'powershell'] as const
 
@@ -16,8 +17,8 @@ export function addCompletion(program: Command): void {
     .command('complete', { hidden: true })
     .argument('[words...]', 'the line behind the name of the program, behind a --')
     .action(async (words: readonly string[]) => {
-      const { answerShell } = await import('./completion-answer.js')
-      await answerShell(program, words)
+      const { answerLines } = await import('./completion-answer.js')
+      for (const line of await answerLines(program, words)) print(line)
       // Whoever was not heard in time is not waited for.
       await new Promise((resolve) => process.stdout.write('', resolve))
       process.exit(0)
