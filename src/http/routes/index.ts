@@ -12,6 +12,7 @@ import { addHealthRoutes, type HealthParts } from './health.js'
 import { addHostRoutes } from './hosts.js'
 import { addMessageRoutes } from './messages.js'
 import { addNodeRoutes } from './nodes.js'
+import { addOverviewRoutes } from './overview.js'
 import type { App } from './parts.js'
 import { addReportRoute } from './reports.js'
 import { addResolutionRoutes } from './resolutions.js'
@@ -37,6 +38,7 @@ export function addRoutes(app: App, parts: AllParts): void {
   addSessionRoutes(app, parts)
   addResolutionRoutes(app, parts)
   addSweepRoutes(app, parts)
+  addOverviewRoutes(app, parts)
   addEventRoute(app, parts)
   addHealthRoutes(app, parts)
   app.get(
