@@ -247,8 +247,11 @@ export interface HubCalls extends EffectCalls {
   resolveDelivery(id: string, resolution: DeliveryResolution, actor: string): Promise<OperatorReply>
   /** Every sweep and how its last run went. */
   sweeps(): Promise<SweepView[]>
-  /** Conservation, and every disagreement between rows, indexes and counts; changes nothing. */
-  audit(): Promise<AuditView>
+  /**
+   * Conservation, and every disagreement between rows, indexes and counts; changes nothing. Over the record it tells how
+   * far it has come, in rows looked at of about so many; over HTTP nobody tells.
+   */
+  audit(onProgress?: (done: number, total: number) => void): Promise<AuditView>
   configuration(): Promise<SettingView[]>
   /** Changes tunables for every process at once: all of them, or none. @throws INVALID_ARGUMENT */
   configure(changes: Readonly<Record<string, number | string>>, actor: string): Promise<void>

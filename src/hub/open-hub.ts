@@ -234,8 +234,9 @@ function hubOn(store: Store, keys: Keys, options: HubOptions): OpenedHub {
       functions.resolveEffect(id, checkedResolution(resolution), actor),
     resolveDelivery: functions.resolveDelivery,
     sweeps: () => readSweeps(reader, keys),
-    audit: async () => {
-      const { disagreements, ...rest } = await auditRecord(parts, { repair: false, signal: closing.signal })
+    audit: async (onProgress) => {
+      const how = { repair: false, signal: closing.signal, onProgress }
+      const { disagreements, ...rest } = await auditRecord(parts, how)
       return { ...rest, disagreements: [...disagreements], conservation: { ...rest.conservation } }
     },
     configuration: () => readConfiguration(reader, keys),
