@@ -1,4 +1,3 @@
-/// <reference lib="dom" />
 // @ts-check
 // node bench/page.mjs [--deliveries N] [--pending N] [--rounds N] [--out FILE]
 // The page on a large record: how long until the overview is painted and filled, and what a page of each list takes,
@@ -103,9 +102,9 @@ async function paints(url) {
       await page.getByRole('heading', { name: 'Deliveries by state' }).waitFor()
       took.filled.push(performance.now() - startedAt)
       const first = await page.evaluate(
-        () => performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0,
+        "performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0",
       )
-      took.first.push(first)
+      took.first.push(Number(first))
       await context.close()
     }
   } finally {

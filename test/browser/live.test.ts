@@ -1,4 +1,4 @@
-/// <reference lib="dom" />
+import type { Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { expectAccessible, openBrowser, type TestBrowser, type TestPage } from '../support/browser.js'
 import { stopNodes } from '../support/nodes.js'
@@ -38,12 +38,22 @@ async function visit(path = '', options = {}): Promise<TestPage> {
   return opened
 }
 
+/** Waits for what the page says of its connection. */
+const live = (page: Page, word: string) =>
+  page.locator('span.live', { hasText: word }).waitFor({ timeout: 20_000 })
+
+/** As if the page's tab were seen, or another one in front of it. */
+const seen = (isHidden: boolean) => `
+  Object.defineProperty(document, 'hidden', { value: ${isHidden}, configurable: true })
+  document.dispatchEvent(new Event('visibilitychange'))
+`
+
 const idle = (conversation: string) => world.send({ host: 'nowhere' }, conversation)
 
 describe('while the hub works', () => {
   it('shows what changes without being asked', async () => {
     const { page } = await visit('deliveries?host=nowhere')
-    await page.getByText('Live', { exact: true }).waitFor()
+    await live(page, 'Live')
     const id = await idle('c1')
     await page.getByRole('link', { name: id }).waitFor()
     await world.record.hub.cancel(id, { actor: 'kim', reason: 'no' })
@@ -52,21 +62,21 @@ describe('while the hub works', () => {
 
   it('says that it is old when the hub goes, and goes on by itself when it is back', async () => {
     const { page } = await visit('log')
-    await page.getByText('Live', { exact: true }).waitFor()
+    await live(page, 'Live')
     await world.endHub()
-    await page.getByText('Not connected').waitFor()
+    await live(page, 'Not connected')
     await page.getByText('What is shown here is old.').waitFor()
     await expectAccessible(page, 'the page without its hub')
     const id = await idle('c-while-away')
     await world.startHub()
-    await page.getByText('Live', { exact: true }).waitFor({ timeout: 20_000 })
+    await live(page, 'Live')
     await page.getByText('What is shown here is old.').waitFor({ state: 'detached' })
     await page.getByRole('link', { name: id }).first().waitFor()
   })
 
   it('resumes the stream behind the last event that it saw', async () => {
     const { page } = await visit()
-    await page.getByText('Live', { exact: true }).waitFor()
+    await live(page, 'Live')
     const asked: string[] = []
     page.on('request', (request) => {
       if (request.url().includes('/v1/events')) asked.push(request.url())
@@ -76,10 +86,9 @@ describe('while the hub works', () => {
       const [entry] = (await world.record.hub.logPage({ limit: 1 })).entries
       return entry?.id
     })
-    await until(async () => page.evaluate(() => performance.getEntriesByType('resource').length > 0))
     await page.waitForResponse((response) => response.url().includes('/v1/overview'))
     await world.restart()
-    await page.getByText('Live', { exact: true }).waitFor({ timeout: 20_000 })
+    await live(page, 'Live')
     const position = await until(() =>
       asked.map((url) => new URL(url).searchParams.get('lastEventId')).find(Boolean),
     )
@@ -88,25 +97,19 @@ describe('while the hub works', () => {
 
   it('asks for nothing while it is hidden', async () => {
     const { page, context } = await visit('deliveries')
-    await page.getByText('Live', { exact: true }).waitFor()
+    await live(page, 'Live')
     const asked: string[] = []
     page.on('request', (request) => asked.push(request.url()))
-    await page.evaluate(() => {
-      Object.defineProperty(document, 'hidden', { value: true, configurable: true })
-      document.dispatchEvent(new Event('visibilitychange'))
-    })
-    await page.getByText('Paused', { exact: true }).waitFor()
+    await page.evaluate(seen(true))
+    await live(page, 'Paused')
     const before = asked.length
     const other = await context.newPage()
     await other.goto(`${world.server.url}/#/log`)
     const id = await idle('c-hidden')
     await other.getByRole('link', { name: id }).first().waitFor()
     expect(asked.slice(before), 'another page was told meanwhile, this one asked nothing').toEqual([])
-    await page.evaluate(() => {
-      Object.defineProperty(document, 'hidden', { value: false, configurable: true })
-      document.dispatchEvent(new Event('visibilitychange'))
-    })
-    await page.getByText('Live', { exact: true }).waitFor()
+    await page.evaluate(seen(false))
+    await live(page, 'Live')
     await page.getByRole('link', { name: id }).waitFor()
   })
 })
@@ -126,10 +129,10 @@ describe('who may look', () => {
     await page.getByLabel('Token').fill(operator.token ?? '')
     await page.getByRole('button', { name: 'Log in' }).click()
     await page.getByText('kim, operator').waitFor()
-    await page.getByText('Live', { exact: true }).waitFor()
+    await live(page, 'Live')
     const [cookie] = await context.cookies(`${world.server.url}/v1/me`)
     expect(cookie).toMatchObject({ httpOnly: true, sameSite: 'Strict' })
-    expect(await page.evaluate(() => document.cookie)).toBe('')
+    expect(await page.evaluate('document.cookie')).toBe('')
     await page.reload()
     await page.getByText('kim, operator').waitFor()
     await page.getByRole('button', { name: 'Log out' }).click()

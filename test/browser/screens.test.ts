@@ -1,4 +1,3 @@
-/// <reference lib="dom" />
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { expectAccessible, openBrowser, type TestBrowser, type TestPage } from '../support/browser.js'
 import { killChildren } from '../support/child.js'
@@ -64,9 +63,7 @@ afterAll(async () => {
 })
 
 async function visit({ page }: TestPage, path: string, title: string): Promise<void> {
-  await page.evaluate((to) => {
-    location.hash = to
-  }, `#/${path}`)
+  await page.evaluate(`location.hash = ${JSON.stringify(`#/${path}`)}`)
   await page.getByRole('heading', { level: 1, name: title, exact: true }).waitFor()
 }
 
@@ -136,11 +133,9 @@ describe.each(screens)('the screen %s', (path, title, shows) => {
     }
     await visit(phone, said(path), said(title))
     for (const words of shows()) await phone.page.getByText(words).first().waitFor()
-    const { scrollWidth, clientWidth } = await phone.page.evaluate(() => {
-      const { scrollWidth, clientWidth } = document.documentElement
-      return { scrollWidth, clientWidth }
-    })
-    expect(scrollWidth, 'nothing is cut off at the side').toBeLessThanOrEqual(clientWidth)
+    const scrollWidth = await phone.page.evaluate('document.documentElement.scrollWidth')
+    const clientWidth = await phone.page.evaluate('document.documentElement.clientWidth')
+    expect(Number(scrollWidth), 'nothing is cut off at the side').toBeLessThanOrEqual(Number(clientWidth))
     expect([...wide.troubles, ...phone.troubles]).toEqual([])
   })
 })
