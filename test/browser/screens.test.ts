@@ -43,6 +43,14 @@ beforeAll(async () => {
     executor: 'billing-1',
     grant: 'g1',
   })
+  // What a hand did to the pending list: the row and the list disagree.
+  const byHand = await world.record.join('build-3', 'n3')
+  await world.send({ host: 'build-3' }, 'c5')
+  await world.send({ host: 'build-3' }, 'c6')
+  await world.record.claim(byHand, 10)
+  const stream = world.record.keys.stream('build-3')
+  const [[entry = '']] = (await world.record.send('XPENDING', stream, 'nodes', '-', '+', 1)) as [[string]]
+  await world.record.send('XCLAIM', stream, 'nodes', 'somebody', 0, entry)
   await stateOf(world, ids.poison, 'held')
   await until(async () => (await hub.unknown()).length === 1, { timeoutMs: 20_000 })
   await until(async () => (await hub.delivery(ids.done)).settledAt !== undefined)
@@ -109,6 +117,11 @@ const screens = [
   ['hosts', 'Hosts', () => ['build-1', 'never-joined', 'never joined, has work']],
   ['hosts?only=stranded', 'Hosts', () => ['never-joined']],
   ['hosts/build-1', 'Host build-1', () => ['Pending list', 'n1', 'Longest block']],
+  [
+    'hosts/build-3',
+    'Host build-3',
+    () => ['somebody', 'the row names n3', 'agree', '1 of this page disagree'],
+  ],
   ['sessions', 'Sessions', () => ['agent-7', scope]],
   ['sessions/agent-7', 'Session agent-7', () => ['Rehome', scope]],
   ['effects', 'Effects', () => ['charge/order-17', 'billing-1']],
