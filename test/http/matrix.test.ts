@@ -233,6 +233,11 @@ const table: Readonly<Record<string, Row>> = {
       shows: { deliveries: [{ host: 'a' }] },
     }),
   },
+  'GET /v1/messages': read('/v1/messages', may.messages, { messages: expect.any(Array) }),
+  'GET /v1/messages/{id}/payload': {
+    may: may.producers,
+    prepare: async () => ({ path: `/v1/messages/${(await delivery('queued')).message}/payload` }),
+  },
   'GET /v1/messages/{id}': {
     may: may.messages,
     prepare: async () => {

@@ -27,6 +27,8 @@ import { startTestServer, type TestServer } from '../support/server.js'
 const operationIds = {
   acceptMessage: 'POST /v1/messages',
   getMessage: 'GET /v1/messages/{id}',
+  listMessages: 'GET /v1/messages',
+  getPayload: 'GET /v1/messages/{id}/payload',
   resendMessage: 'POST /v1/messages/{id}/resend',
   listDeliveries: 'GET /v1/deliveries',
   getDelivery: 'GET /v1/deliveries/{id}',

@@ -79,6 +79,25 @@ describe.each(['on the record', 'over HTTP'] as const)('a set %s', (way) => {
     await expect(set.logPage({ cursor: 'elsewhere|1-0' })).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
   })
 
+  test('messages are those of all hubs, the newest first; a payload is that of the hub of the id', async () => {
+    const ids = await onEach({ payload: `of ${way}` })
+    const newest = (await set.messagePage({ limit: ids.size })).entries
+    expect(newest.map(({ id }) => id).toSorted()).toEqual([...ids.values()].toSorted())
+    const all = await everyPage((page) => set.messagePage(page))
+    const times = all.map(({ acceptedAt }) => acceptedAt)
+    expect(times).toEqual(times.toSorted((one, other) => other - one))
+    expect(new Set(all.map(({ id }) => id)).size).toBe(all.length)
+    for (const [hub, id] of ids) {
+      const [head] = (await set.messagePage({ id })).entries
+      expect(await set.messagePage({ key: head?.key })).toEqual({ entries: [head] })
+      const conversation = stage.conversationOf(hub)
+      const heads = await everyPage((page) => set.messagePage({ ...page, conversation }))
+      expect(heads.map((each) => each.id)).toContain(id)
+      expect(heads.every((each) => each.id.startsWith(`${hub}:`))).toBe(true)
+      expect(Buffer.from((await set.payload(id)).bytes).toString()).toBe(`of ${way}`)
+    }
+  })
+
   test('an overview is the sum of those of its hubs', async () => {
     await onEach()
     await until(async () => (await set.overview()).recipients === (await set.counts())['recipients'], {
