@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
 import { addAttempt } from './attempt.js'
+import { addCompletion } from './completion.js'
 import { addConfig } from './configuration.js'
 import { addDelivery } from './delivery.js'
 import { addDev } from './dev.js'
@@ -71,6 +72,7 @@ export function makeProgram(): Command {
     addFunctions,
     addSweep,
     addDoctor,
+    addCompletion,
   ]
   for (const add of adders) add(program)
   return program

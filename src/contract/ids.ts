@@ -83,3 +83,10 @@ export function parseAttemptId(text: string): { delivery: string; number: number
   if (found?.[1] === undefined) return undefined
   return { delivery: found[1], number: Number(found[2]) }
 }
+
+/** Percent-encodes all but `[A-Za-z0-9._~:@+=,-]`, as names of keys and the log have it; input is printable ASCII. */
+export function escapePart(part: string): string {
+  return part.replace(/[^A-Za-z0-9._~:@+=,-]/g, (character) => {
+    return `%${character.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`
+  })
+}

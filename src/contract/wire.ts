@@ -36,6 +36,8 @@ import {
 // serialisation, OpenAPI and the client's types. Unknown members of a request are refused.
 
 export * from './wire-effects.js'
+export * from './wire-log.js'
+export * from './wire-me.js'
 export * from './wire-nodes.js'
 export { count, cursor, epoch, host, id, longestWaitMs, mostItems, text } from './wire-parts.js'
 
@@ -164,21 +166,7 @@ export const sweepParams = z.object({
 export const sweepsReply = z.object({ sweeps: z.array(sweepViewSchema) })
 export const sweepRunsReply = z.object({ runs: z.array(sweepRunSchema) })
 
-// Events, health, problems
-
-export const eventsQuery = z.strictObject({
-  lastEventId: z.string().max(64).optional().describe('as the header Last-Event-ID'),
-})
-export const eventSchema = z
-  .object({
-    at: z.int().describe('Unix ms'),
-    verb: z.string(),
-    actor: z.string(),
-    changes: z.array(z.object({ ids: z.array(z.string()), from: z.string(), to: z.string() })),
-    hosts: z.union([z.array(z.string()), z.literal('*')]),
-    details: z.record(z.string(), z.string()),
-  })
-  .meta({ id: 'Event' })
+// Health, problems
 
 export const readyReply = z
   .object({

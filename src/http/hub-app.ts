@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import fastifyCookie from '@fastify/cookie'
 import helmet from '@fastify/helmet'
 import * as sse from '@fastify/sse'
 import Fastify, {
@@ -19,12 +20,14 @@ import { addAdmission } from './admission.js'
 import { refuseMalformed } from './connections.js'
 import { sharedEnd } from './ends.js'
 import { addHeadCheck } from './heads.js'
+import { startSampling } from './history.js'
 import { type Identities, openIdentities } from './identities.js'
 import { addJsonBodies } from './json-bodies.js'
 import { defaultLimits, type Limits } from './limits.js'
 import { isLoopback } from './listen.js'
 import { createMetrics } from './metrics.js'
 import { addOpenApi } from './openapi.js'
+import { addPage } from './page.js'
 import { sendProblem } from './problem.js'
 import { startPulse } from './pulse.js'
 import { metricsPage, type Readiness, readiness } from './routes/health.js'
@@ -122,6 +125,9 @@ export async function openHubApp(options: HubAppOptions, closers: Closers): Prom
   })
   closers.push(() => sweeping.stop())
 
+  const sampling = startSampling({ reader, keys })
+  closers.push(() => sampling.stop())
+
   const closing = sharedEnd()
   const app = makeApp(log, limits, options.ofSet === true ? undefined : tls)
   const parts: RouteParts = {
@@ -140,8 +146,11 @@ export async function openHubApp(options: HubAppOptions, closers: Closers): Prom
   addHeadCheck(app)
   const admission = await addAdmission(app, { ...parts, limits, metrics, pulse, log })
   await addPageHeaders(app, tls !== undefined)
+  // It sets cookies alone: identities read them, and strictly.
+  await app.register(fastifyCookie, { hook: false })
   await app.register(ssePlugin, { heartbeatInterval: 15_000 })
   await addOpenApi(app, options.ofSet === true ? `/hubs/${hub.name}` : undefined)
+  await addPage(app, options.pageDir)
   const all = {
     ...parts,
     metrics,
@@ -149,6 +158,7 @@ export async function openHubApp(options: HubAppOptions, closers: Closers): Prom
     durability,
     attesting: opened.attesting,
     sweeping,
+    sampling,
     limits,
     waiting: admission.waiting,
   }

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { setMaxListeners } from 'node:events'
 import { HoldfastError } from '../contract/errors.js'
 import type {
   Accepted,
@@ -26,12 +27,16 @@ import { type AcceptParts, acceptMessage, createAccepting, resendMessage } from 
 import { type Attesting, keepAttesting } from './attestation.js'
 import { auditRecord } from './audit.js'
 import { actOnMany } from './bulk.js'
+import { cachedFor } from './cached.js'
 import { changeSettings, readConfiguration } from './configuration.js'
 import { hostNames, listDeliveries } from './delivery-pages.js'
 import { listEffects, readEffect } from './effects.js'
+import { readEvents } from './events.js'
 import { keepLibraries } from './libraries.js'
 import { listFences, listHeld, listHosts, listPending, listUnknown, readCounts, readHost } from './lists.js'
+import { readLogPage } from './log.js'
 import { createLogTail, type LogTail } from './log-tail.js'
+import { readOverview } from './overview.js'
 import { addPrincipal, readPrincipal, readPrincipals } from './principals.js'
 import { type Repaired, repairObligations } from './repair.js'
 import { listSessions, readSession, rehomeSession } from './sessions.js'
@@ -71,6 +76,7 @@ export interface Hub extends HubCalls {
 }
 
 const defaultDeadlineMs = 10_000
+const overviewForMs = 2000
 
 /**
  * Opens a hub: connects, brings the function library to the server and starts to complete cut fan-outs.
@@ -145,6 +151,7 @@ function hubOn(store: Store, keys: Keys, options: HubOptions): OpenedHub {
   }
   const libraries = keepLibraries(options.redis, options.luaDir)
   const closing = new AbortController()
+  setMaxListeners(0, closing.signal)
   const openTail = () => openBlockingReader({ url: options.redis, tag: keys.tag, name: 'holdfast-tail' })
   const tail = createLogTail(openTail, reader, keys)
 
@@ -152,6 +159,7 @@ function hubOn(store: Store, keys: Keys, options: HubOptions): OpenedHub {
   const repairing = repair().catch((error: unknown) => {
     if (!closing.signal.aborted) options.onRepairError?.(error)
   })
+  const overview = cachedFor(overviewForMs, () => readOverview(reader, keys, options.hub ?? 'hf'))
   const pendingPage = (host: string, page?: PageOptions) => listPending(reader, keys, host, page)
   const acts: Record<OperatorAct, (id: string, act: ActOptions) => Promise<OperatorReply>> = {
     release: (id, act) => functions.release(id, act.actor, act.reason),
@@ -193,6 +201,9 @@ function hubOn(store: Store, keys: Keys, options: HubOptions): OpenedHub {
     hostPage: (page) => listHosts(reader, keys, page),
     host: (name) => readHost(reader, keys, name),
     counts: () => readCounts(reader, keys),
+    overview,
+    logPage: (page) => readLogPage(reader, keys, page),
+    events: (given = {}) => readEvents({ reader, keys, tail }, given, closing.signal),
     fences: () => listFences(reader, keys),
     pause: (scope, fence) => functions.pause(scope, fence.reason, fence.actor, untilMs(fence)),
     hold: (scope, fence) => functions.hold(scope, fence.reason, fence.actor, untilMs(fence)),
@@ -223,8 +234,9 @@ function hubOn(store: Store, keys: Keys, options: HubOptions): OpenedHub {
       functions.resolveEffect(id, checkedResolution(resolution), actor),
     resolveDelivery: functions.resolveDelivery,
     sweeps: () => readSweeps(reader, keys),
-    audit: async () => {
-      const { disagreements, ...rest } = await auditRecord(parts, { repair: false, signal: closing.signal })
+    audit: async (onProgress) => {
+      const how = { repair: false, signal: closing.signal, onProgress }
+      const { disagreements, ...rest } = await auditRecord(parts, how)
       return { ...rest, disagreements: [...disagreements], conservation: { ...rest.conservation } }
     },
     configuration: () => readConfiguration(reader, keys),

@@ -368,6 +368,8 @@ const table: Readonly<Record<string, Row>> = {
     pending: expect.arrayContaining([]),
   }),
   'GET /v1/counts': read('/v1/counts', may.readers),
+  'GET /v1/overview': read('/v1/overview', may.readers, { nodes: expect.any(Object) }),
+  'GET /v1/history': read('/v1/history', may.readers, { everyMs: 5000 }),
   'POST /v1/hosts/{host}/drain': {
     may: may.operators,
     prepare: () => ({ path: '/v1/hosts/drained/drain', body: {} }),
@@ -465,16 +467,27 @@ const table: Readonly<Record<string, Row>> = {
   },
   'GET /v1/audit': read('/v1/audit', may.readers, { disagreements: [] }),
 
+  'GET /v1/log': read('/v1/log?limit=3', may.readers, { entries: expect.any(Array) }),
   'GET /v1/events': { may: may.readers, streams: true, prepare: () => ({ path: '/v1/events' }) },
+  'GET /v1/me': read('/v1/me', ['operator', 'viewer', 'producer', 'node', 'node of another host'], {
+    hub: 'matrix',
+    anonymous: false,
+  }),
+  'POST /v1/login': {
+    may: may.everyone,
+    prepare: () => ({ path: '/v1/login', body: { token: tokens.viewer }, shows: { name: 'vera' } }),
+  },
+  'POST /v1/logout': { may: may.everyone, status: 204, prepare: () => ({ path: '/v1/logout' }) },
   'GET /livez': read('/livez', may.everyone),
   'GET /readyz': read('/readyz', may.everyone, { ready: true }),
   'GET /metrics': read('/metrics', may.readers),
   'GET /openapi.json': read('/openapi.json', may.everyone, { openapi: '3.1.0' }),
   'GET /docs': read('/docs', may.everyone),
+  'GET /': read('/', may.everyone),
 }
 
 /** Routes that the description may leave out. */
-const undescribed = ['GET /openapi.json', 'GET /docs']
+const undescribed = ['GET /openapi.json', 'GET /docs', 'GET /']
 
 it('has a row for every route that the server describes', async () => {
   const { json } = await call<{ paths: Record<string, Record<string, unknown>> }>(server.url, {

@@ -50,6 +50,8 @@ const operationIds = {
   drainHost: 'POST /v1/hosts/{host}/drain',
   retireHost: 'POST /v1/hosts/{host}/retire',
   getCounts: 'GET /v1/counts',
+  getOverview: 'GET /v1/overview',
+  getHistory: 'GET /v1/history',
   getConfiguration: 'GET /v1/config',
   configure: 'PUT /v1/config',
   listPrincipals: 'GET /v1/principals',
@@ -81,7 +83,11 @@ const operationIds = {
   listSweeps: 'GET /v1/sweeps',
   runSweep: 'POST /v1/sweeps/{name}/run',
   getAudit: 'GET /v1/audit',
+  listLog: 'GET /v1/log',
   streamEvents: 'GET /v1/events',
+  getMe: 'GET /v1/me',
+  login: 'POST /v1/login',
+  logout: 'POST /v1/logout',
   getLiveness: 'GET /livez',
   getReadiness: 'GET /readyz',
   getMetrics: 'GET /metrics',
@@ -210,9 +216,9 @@ describe('every operation', () => {
   })
 
   test('says who may', () => {
-    expect(document['security']).toEqual([{ token: [] }, { certificate: [] }])
+    expect(document['security']).toEqual([{ token: [] }, { cookie: [] }, { certificate: [] }])
     for (const [name, each] of operations()) {
-      const open = /^GET \/(livez|readyz|openapi\.json)$/.test(name)
+      const open = /^GET \/(livez|readyz|openapi\.json)$|^POST \/v1\/log(in|out)$/.test(name)
       expect(each.security, name).toEqual(open ? [] : undefined)
       if (open) expect(each['x-roles'], name).toEqual([])
       else expect(each['x-roles'], name).toContain('operator')
@@ -328,7 +334,7 @@ describe('single operations', () => {
   test('a body that may be left out is not required', () => {
     const optional = operations().filter(([, { requestBody }]) => requestBody?.required === false)
     const ids = optional.map(([, { operationId }]) => operationId).sort()
-    expect(ids).toEqual(['drainHost', 'resendMessage', 'runSweep'])
+    expect(ids).toEqual(['drainHost', 'logout', 'resendMessage', 'runSweep'])
   })
 
   test('numbers of a query are numbers', () => {

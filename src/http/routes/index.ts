@@ -10,8 +10,10 @@ import { addEventRoute } from './events.js'
 import { addFenceRoutes } from './fences.js'
 import { addHealthRoutes, type HealthParts } from './health.js'
 import { addHostRoutes } from './hosts.js'
+import { addIdentityRoutes } from './identity.js'
 import { addMessageRoutes } from './messages.js'
 import { addNodeRoutes } from './nodes.js'
+import { addOverviewRoutes } from './overview.js'
 import type { App } from './parts.js'
 import { addReportRoute } from './reports.js'
 import { addResolutionRoutes } from './resolutions.js'
@@ -37,7 +39,9 @@ export function addRoutes(app: App, parts: AllParts): void {
   addSessionRoutes(app, parts)
   addResolutionRoutes(app, parts)
   addSweepRoutes(app, parts)
+  addOverviewRoutes(app, parts)
   addEventRoute(app, parts)
+  addIdentityRoutes(app, parts)
   addHealthRoutes(app, parts)
   app.get(
     '/openapi.json',
