@@ -74,7 +74,7 @@ export function openShell(variables: Record<string, string>): RecipeShell {
       const ended = spawnSync('sh', ['-euc', `exec 2>&1\n${script}`], {
         encoding: 'utf8',
         env: { ...process.env, ...variables, PATH: `${folder}${delimiter}${process.env['PATH']}` },
-        timeout: 20_000,
+        timeout: 50_000, // several commands, on a machine that is busy
       })
       const output = ended.stdout.replaceAll('\r', '') // INFO ends its lines with one
       const refused = isErrorCode(expected[0]?.split(' ')[0] ?? '')
@@ -128,10 +128,10 @@ function escaped(text: string): string {
   return text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')
 }
 
-/** The `sh` blocks of the page; a `text` block right after one is what it prints. */
-function recipesOf(text: string): Recipe[] {
+/** The `sh` blocks of a page; a `text` block right after one is what it prints. */
+export function recipesOf(text: string): Recipe[] {
   const found: Recipe[] = []
-  const blocks = text.matchAll(/^## (.+)$|^```sh\n([\s\S]*?)^```\n(?:\n```text\n([\s\S]*?)^```\n)?/gm)
+  const blocks = text.matchAll(/^##+ (.+)$|^```sh\n([\s\S]*?)^```\n(?:\n```text\n([\s\S]*?)^```\n)?/gm)
   let section = 'the start'
   for (const { index, 1: heading, 2: script, 3: output = '' } of blocks) {
     if (heading !== undefined) section = heading
