@@ -21,6 +21,8 @@ import { addSend } from './send.js'
 import { addServe } from './serve.js'
 import { addSession } from './session.js'
 import { addSweep } from './sweep.js'
+import { addTail } from './tail.js'
+import { addTop } from './top.js'
 import { addUnknown } from './unknown.js'
 
 /** The whole command line. Common options stand before or after the verb. */
@@ -72,6 +74,8 @@ export function makeProgram(): Command {
     addFunctions,
     addSweep,
     addDoctor,
+    addTop,
+    addTail,
     addCompletion,
   ]
   for (const add of adders) add(program)
