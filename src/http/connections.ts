@@ -1,4 +1,4 @@
-import type { Server, ServerResponse } from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { ErrorCode } from '../contract/errors.js'
 import { problem, problemOf } from './problem.js'
@@ -12,12 +12,14 @@ const unanswered = new WeakMap<Socket, Set<ServerResponse>>()
  * those behind it, of requests sent ahead, would keep what they hold for ever.
  */
 export function followAnswers(server: Server): void {
-  server.on('request', ({ socket }, response) => {
-    latest.set(socket, response)
-    const answers = unanswered.get(socket) ?? followConnection(socket)
-    answers.add(response)
-    response.once('close', () => answers.delete(response))
-  })
+  server.on('request', followAnswer)
+}
+
+export function followAnswer({ socket }: IncomingMessage, response: ServerResponse): void {
+  latest.set(socket, response)
+  const answers = unanswered.get(socket) ?? followConnection(socket)
+  answers.add(response)
+  response.once('close', () => answers.delete(response))
 }
 
 function followConnection(socket: Socket): Set<ServerResponse> {

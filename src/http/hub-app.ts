@@ -24,7 +24,6 @@ import { startSampling } from './history.js'
 import { type Identities, openIdentities } from './identities.js'
 import { addJsonBodies } from './json-bodies.js'
 import { defaultLimits, type Limits } from './limits.js'
-import { isLoopback } from './listen.js'
 import { createMetrics } from './metrics.js'
 import { addOpenApi } from './openapi.js'
 import { addPage } from './page.js'
@@ -54,14 +53,20 @@ export interface HubApp {
 /** What is to be closed, in the order of opening: it is closed in the other one. */
 export type Closers = (() => Promise<void> | void)[]
 
-export interface HubAppOptions extends ServerOptions {
+export interface HubAppOptions extends Omit<ServerOptions, 'listen'> {
+  /** Whether this machine alone reaches it. */
+  isLocal(): boolean
+  /** The path under which it is reached, where that is not the root. */
+  readonly below?: string | undefined
   /** One of several in this process, which shows the figures of the process itself. */
   readonly ofSet?: boolean
+  /** In place of the principals of the record. */
+  readonly identities?: Identities | undefined
 }
 
 /** Opens the hub and makes its routes. What it opened is pushed to `closers`, also where it throws. */
 export async function openHubApp(options: HubAppOptions, closers: Closers): Promise<HubApp> {
-  const { redis, listen, tls, log, luaDir, onPoint } = options
+  const { redis, isLocal, tls, log, luaDir, onPoint } = options
   const limits: Limits = { ...defaultLimits, ...options.limits }
   const metrics = createMetrics(options.ofSet === true ? { hub: options.hub ?? '' } : {})
   const onRepairError = (error: unknown) => log.warn({ err: error }, 'a fan-out is still cut')
@@ -88,13 +93,12 @@ export async function openHubApp(options: HubAppOptions, closers: Closers): Prom
   })
   closers.push(() => beatStore.close())
   const beats = functionsOf(beatStore, keys.tag)
-  const loopback = isLoopback(listen.host)
-  const identities = await openIdentities({ reader, keys, tail, loopback })
+  const identities = options.identities ?? (await openIdentities({ reader, keys, tail, isLocal }))
   closers.push(() => identities.close())
-  if (!loopback && !identities.anyExists) {
+  if (!isLocal() && !identities.anyExists) {
     throw new HoldfastError(
       'AUTHENTICATION_REQUIRED',
-      `${listen.host} is not loopback, and no principal exists`,
+      'what is listened on is not loopback, and no principal exists',
     )
   }
   const pulse = await startPulse({
@@ -149,7 +153,7 @@ export async function openHubApp(options: HubAppOptions, closers: Closers): Prom
   // It sets cookies alone: identities read them, and strictly.
   await app.register(fastifyCookie, { hook: false })
   await app.register(ssePlugin, { heartbeatInterval: 15_000 })
-  await addOpenApi(app, options.ofSet === true ? `/hubs/${hub.name}` : undefined)
+  await addOpenApi(app, options.below)
   await addPage(app, options.pageDir)
   const all = {
     ...parts,

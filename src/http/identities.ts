@@ -65,10 +65,10 @@ export async function openIdentities(parts: {
   readonly reader: Reader
   readonly keys: Keys
   readonly tail: LogTail
-  /** Whether this server listens on loopback alone. */
-  readonly loopback: boolean
+  /** Whether this machine alone reaches the server. */
+  isLocal(): boolean
 }): Promise<Identities> {
-  const { reader, keys, tail, loopback } = parts
+  const { reader, keys, tail, isLocal } = parts
   let byName = new Map<string, Known>()
   let byToken = new Map<string, Known>()
   let byCertificate = new Map<string, Known>()
@@ -161,7 +161,7 @@ export async function openIdentities(parts: {
     const certificate = certificateOf(request)
     if (token !== undefined) return await callerBy(token, certificate)
     requireOwnOrigin(request)
-    const isOpen = !anyExists && loopback
+    const isOpen = !anyExists && isLocal()
     const cookie = cookieOf(request)
     // Browsers keep one for all ports of a machine: it may be of another hub, before this one has principals.
     if (cookie !== undefined && !isOpen) {

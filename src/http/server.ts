@@ -8,7 +8,7 @@ import { followAnswers } from './connections.js'
 import { watchCrowds } from './crowds.js'
 import { type Closers, openHubApp } from './hub-app.js'
 import type { Limits } from './limits.js'
-import type { Listen } from './listen.js'
+import { isLoopback, type Listen } from './listen.js'
 import type { App } from './routes/parts.js'
 import type { StartSweeper } from './sweeper.js'
 
@@ -48,7 +48,10 @@ export interface HubServer {
  */
 export async function startServer(options: ServerOptions): Promise<HubServer> {
   return await closingOnFailure(options.log, async (closers, closeAll) => {
-    const { app, hub, drain } = await openHubApp(options, closers)
+    const { app, hub, drain } = await openHubApp(
+      { ...options, isLocal: () => isLoopback(options.listen.host) },
+      closers,
+    )
     followAnswers(app.server)
     const url = await listenOn(app, options.listen, options.tls !== undefined)
     closers.push(watchCrowds(app.server))

@@ -10,6 +10,7 @@ import { watchCrowds } from './crowds.js'
 import { addHeadCheck } from './heads.js'
 import { addPageHeaders, type Closers, type HubApp, makeApp, openHubApp } from './hub-app.js'
 import { defaultLimits } from './limits.js'
+import { isLoopback } from './listen.js'
 import { addPage } from './page.js'
 import { problem } from './problem.js'
 import { watchMethods } from './routes/index.js'
@@ -70,13 +71,16 @@ async function openApps(
   options: Omit<ServerOptions, 'hub'>,
   closers: Closers,
 ): Promise<ReadonlyMap<string, HubApp>> {
+  const isLocal = () => isLoopback(options.listen.host)
   const opening = names.map((hub) => {
     const own: Closers = []
     closers.push(async () => {
       for (const close of own.reverse()) await close()
     })
     const log = options.log.child({ hub })
-    return naming(hub, () => openHubApp({ ...options, log, hub, ofSet: true }, own))
+    return naming(hub, () =>
+      openHubApp({ ...options, log, hub, isLocal, below: `/hubs/${hub}`, ofSet: true }, own),
+    )
   })
   // Until every one is open or failed: what opens after that would be closed by nobody.
   await Promise.allSettled(opening)

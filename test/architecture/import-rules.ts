@@ -17,8 +17,10 @@ export const rooms: Readonly<Record<string, readonly string[]>> = {
   cli: ['contract', 'set', 'record', 'hub', 'sweeps', 'http', 'node', 'client', 'testing', 'dashboard'],
 }
 
-/** The files beside the rooms: the public entry. It loads no server, no schedule and no command line. */
+/** The files beside the rooms: public entries. They load no server, no schedule and no command line. */
 const entryMayImport = ['contract', 'record', 'hub', 'node', 'client', 'testing']
+/** But for the plugin, which is a server within an application. */
+const entries: Readonly<Record<string, readonly string[]>> = { 'fastify.ts': ['contract', 'http', 'sweeps'] }
 
 /** Rooms that take types alone from others: what they import would be bundled otherwise. */
 export const takeTypesAlone: readonly string[] = ['dashboard']
@@ -98,7 +100,7 @@ function whyNotOurs(file: string, target: readonly string[]): string | undefined
   if (into === '..') return undefined // package.json, lua/: no room
   if (rest.length === 0) return room === undefined ? undefined : 'no room imports the public entry'
   if (room === undefined)
-    return entryMayImport.includes(into) ? undefined : `the entry does not import ${into}`
+    return (entries[file] ?? entryMayImport).includes(into) ? undefined : `the entry does not import ${into}`
   const mayImport = rooms[room]
   if (mayImport === undefined) return `${room} is no room that import-rules.ts knows`
   if (into === room || mayImport.includes(into) || exceptions[file]?.includes(into)) return undefined

@@ -69,6 +69,10 @@ const forbidden: readonly (readonly [file: string, imported: string])[] = [
   ['index.ts', './cli/main.js'],
   ['other.ts', './http/server.js'],
   ['third.ts', 'fastify'],
+  ['fastify.ts', './hub/open-hub.js'],
+  ['fastify.ts', './cli/serve.js'],
+  ['fastify.ts', 'bullmq'],
+  ['fastify.ts', '@fastify/static'],
 ]
 
 const allowed: typeof forbidden = [
@@ -89,6 +93,8 @@ const allowed: typeof forbidden = [
   ['cli/ok.ts', '../node/index.js'],
   ['cli/ok3.ts', '../sweeps/schedule.js'],
   ['cli/ok2.ts', './node.js'],
+  ['fastify.ts', './http/plugin.js'],
+  ['fastify.ts', './sweeps/schedule.js'],
 ]
 
 /** Only the checker that reads the whole tree knows these; biome has no rule for them. */

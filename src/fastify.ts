@@ -1,0 +1,19 @@
+/** A hub within a fastify application: `app.register(holdfast, { prefix: '/holdfast', redis })`. */
+
+import { type HoldfastOptions, mountHub, type OuterApp } from './http/plugin.js'
+import { startSchedule } from './sweeps/schedule.js'
+
+export type { Role } from './contract/principals.js'
+export type { HoldfastCaller } from './http/embedded-identities.js'
+export type { Limits } from './http/limits.js'
+export type { HoldfastOptions } from './http/plugin.js'
+
+/**
+ * A plugin of fastify 5 that mounts a whole hub below its prefix: interface, page, events, health and sweeps. It ends
+ * with the application. Other routes of the application are not touched.
+ * @throws INVALID_ARGUMENT for an application of HTTP/2, STORE_UNKNOWN, STORE_UNAVAILABLE
+ */
+export async function holdfast(app: OuterApp, options: HoldfastOptions): Promise<void> {
+  const { redis, log = app.log } = options
+  await mountHub(app, { ...options, log, sweeps: (parts) => startSchedule({ redis, parts, log }) })
+}
