@@ -216,8 +216,11 @@ function listCalls(calls: Calls): ListCalls {
     const { unknown: entries, cursor } = await get(`/v1/unknown${paged(page)}`, unknownReply)
     return { entries, cursor }
   }
-  const hostPage: HubCalls['hostPage'] = async (page) => {
-    const { hosts: entries, cursor } = await get(`/v1/hosts${paged(page)}`, hostsReply)
+  const hostPage: HubCalls['hostPage'] = async ({ only, cursor: from, limit } = {}) => {
+    const { hosts: entries, cursor } = await get(
+      `/v1/hosts${query({ only, cursor: from, limit })}`,
+      hostsReply,
+    )
     return { entries, cursor }
   }
   const pendingPage: HubCalls['pendingPage'] = async (host, page) => {

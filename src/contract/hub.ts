@@ -127,6 +127,15 @@ export interface BulkOptions extends ActOptions, PageOptions {
   readonly dryRun?: boolean | undefined
 }
 
+/** Hosts that want somebody: with work and no live node, or with a node that is silent. */
+export const hostConcerns = ['stranded', 'silent'] as const
+export type HostConcern = (typeof hostConcerns)[number]
+
+export interface HostPageOptions extends PageOptions {
+  /** Stranded: as the sweep `stale` saw it last. Silent: a node has not left, and is not heard within `stale_after_ms`. */
+  readonly only?: HostConcern | undefined
+}
+
 export interface EffectPageOptions extends PageOptions {
   readonly executing?: boolean | undefined
 }
@@ -212,7 +221,7 @@ export interface HubCalls extends EffectCalls {
   unknownPage(page?: PageOptions): Promise<Page<UnknownEntry>>
   /** Every host that was ever sent to or joined, by name, with its nodes and what waits for it. */
   hosts(): Promise<HostView[]>
-  hostPage(page?: PageOptions): Promise<Page<HostView>>
+  hostPage(page?: HostPageOptions): Promise<Page<HostView>>
   /** One host; undefined where none of this name was ever seen. */
   host(name: string): Promise<HostView | undefined>
   /** Deliveries by state and attempts by outcome, as counted. */

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { errorCatalogue } from './errors.js'
+import { hostConcerns } from './hub.js'
 import { recipientSchema } from './message.js'
 import { messageHeadSchema } from './overview.js'
 import { roles } from './principals.js'
@@ -107,6 +108,13 @@ export const messagesReply = z.object({
 const liveState = z.enum(deliveryStates).exclude(['failed'])
 
 export const pageQuery = z.strictObject(pageMembers)
+export const hostsQuery = z.strictObject({
+  only: z
+    .enum(hostConcerns)
+    .optional()
+    .describe('stranded: with work and no live node; silent: with a node that has not left and is not heard'),
+  ...pageMembers,
+})
 export const deliveriesQuery = z.strictObject({
   host: host.optional(),
   state: liveState.optional(),

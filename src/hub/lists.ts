@@ -1,4 +1,4 @@
-import type { Page, PageOptions } from '../contract/hub.js'
+import type { HostConcern, HostPageOptions, Page, PageOptions } from '../contract/hub.js'
 import { hostId, isHostId, isId } from '../contract/ids.js'
 import type {
   EffectView,
@@ -14,6 +14,7 @@ import { type Reader, timeOf } from '../record/reader.js'
 import { present } from '../record/replies.js'
 import { hostNames } from './delivery-places.js'
 import { readEffects } from './effects.js'
+import { nodesByHeartbeat } from './nodes.js'
 import { pendingEntries } from './pending.js'
 import { notOurs, pageLimit, sortedSetPage } from './sorted-sets.js'
 import { readDeliveries } from './views.js'
@@ -21,9 +22,13 @@ import { readDeliveries } from './views.js'
 const fencePattern = /^(?:pause|hold|block):(?:hub|(host|conversation|session):(.+))$/
 
 /** Hosts that were ever sent to or joined, by name, with their nodes and what waits for them. */
-export async function listHosts(reader: Reader, keys: Keys, page: PageOptions = {}): Promise<Page<HostView>> {
+export async function listHosts(
+  reader: Reader,
+  keys: Keys,
+  { only, ...page }: HostPageOptions = {},
+): Promise<Page<HostView>> {
   const after = page.cursor === undefined ? '' : hostId(page.cursor)
-  const later = (await hostNames(reader, keys)).filter((name) => name > after)
+  const later = (await namesOf(reader, keys, only)).filter((name) => name > after)
   const names = later.slice(0, pageLimit(page))
   const rows = await reader.hashes(names.map((name) => keys.host(name)))
   const entries = await hostViews(
@@ -32,6 +37,13 @@ export async function listHosts(reader: Reader, keys: Keys, page: PageOptions = 
     names.map((host, at) => ({ host, row: rows[at] ?? new Map() })),
   )
   return { entries, ...present('cursor', names.length < later.length ? names.at(-1) : undefined) }
+}
+
+async function namesOf(reader: Reader, keys: Keys, only: HostConcern | undefined): Promise<string[]> {
+  if (only === undefined) return hostNames(reader, keys)
+  if (only === 'stranded') return (await reader.strings(['ZRANGE', keys.stranded, 0, -1])).sort()
+  const { silent } = await nodesByHeartbeat(reader, keys, timeOf(await reader.one(['TIME'])))
+  return [...new Set(silent.map(({ host }) => host))].sort()
 }
 
 /** One host; undefined where none of this name was ever seen. */

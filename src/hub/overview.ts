@@ -3,9 +3,9 @@ import type { Overview } from '../contract/overview.js'
 import { deliveryStates } from '../contract/states.js'
 import { group, type Keys } from '../record/keys.js'
 import { type Reader, timeOf } from '../record/reader.js'
-import { readConfiguration } from './configuration.js'
 import { hostNames } from './delivery-places.js'
 import { countOf, readCounts } from './lists.js'
+import { nodesByHeartbeat } from './nodes.js'
 
 const atOnce = 500
 
@@ -130,26 +130,19 @@ async function readGroups(
   return found
 }
 
-/** The row of a node by its name, `<host>/<node>`. */
-function nodeKey(keys: Keys, name: string): string {
-  const end = name.indexOf('/')
-  return keys.node(name.slice(0, end), name.slice(end + 1))
-}
-
 async function readNodes(reader: Reader, keys: Keys, nowMs: number): Promise<Overview['nodes']> {
-  const settings = await readConfiguration(reader, keys)
-  const staleAfterMs = settings.find(({ name }) => name === 'stale_after_ms')?.value ?? 0
-  const names = await reader.strings(['ZRANGE', keys.nodes, 0, -1])
-  const rows = await reader.hashes(names.map((name) => nodeKey(keys, name)))
-  const figures = { live: 0, silent: 0, blockingLongestMs: 0, progressAgeMs: 0, mirrorLongestMs: 0 }
+  const { heard, silent } = await nodesByHeartbeat(reader, keys, nowMs)
+  const rows = await reader.hashes(heard.map(({ host, node }) => keys.node(host, node)))
+  const figures = {
+    live: heard.length,
+    silent: silent.length,
+    blockingLongestMs: 0,
+    progressAgeMs: 0,
+    mirrorLongestMs: 0,
+  }
   let [commits, mirrorMs] = [0, 0]
   for (const row of rows) {
     const figure = (field: string) => Number(row.get(field) ?? 0)
-    if (nowMs - figure('heartbeat_at') > staleAfterMs) {
-      figures.silent += 1
-      continue
-    }
-    figures.live += 1
     figures.blockingLongestMs = Math.max(figures.blockingLongestMs, figure('blocking_longest_ms'))
     figures.mirrorLongestMs = Math.max(figures.mirrorLongestMs, figure('mirror_longest_ms'))
     if (row.has('progress_at')) {

@@ -1,5 +1,5 @@
 import { HoldfastError } from '../contract/errors.js'
-import type { DeliveryFilter, HubCalls, Page, PageOptions } from '../contract/hub.js'
+import type { DeliveryFilter, HostPageOptions, HubCalls, Page, PageOptions } from '../contract/hub.js'
 import { allOf } from '../contract/pages.js'
 import type { HeldEntry, HostView, PendingEntry, UnknownEntry } from '../contract/views.js'
 import { askAll, type Member, type Members, only } from './members.js'
@@ -34,9 +34,10 @@ export function listCalls(members: Members): ListCalls {
   const unknownPage = paged<UnknownEntry>(async ({ hub, calls }, page) =>
     mapped(await calls.unknownPage(page), (entry) => unknownOf(hub, entry)),
   )
-  const hostPage = paged<HostView>(async ({ hub, calls }, page) =>
-    mapped(await calls.hostPage(page), (view) => ({ ...view, hub })),
-  )
+  const hostPage = (options: HostPageOptions = {}) =>
+    pageOfAll<HostView>(members, options, async ({ hub, calls }, page) =>
+      mapped(await calls.hostPage({ ...page, only: options.only }), (view) => ({ ...view, hub })),
+    )
   return {
     deliveries: async (filter: DeliveryFilter = {}) => {
       const { places, own } = placesOf(members, filter)

@@ -1,5 +1,5 @@
 import type { Page } from 'playwright-core'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { openBrowser, type TestBrowser, type TestPage } from '../support/browser.js'
 import { killChildren } from '../support/child.js'
 import { stopNodes } from '../support/nodes.js'
@@ -34,6 +34,10 @@ afterAll(async () => {
   await redis?.stop()
 })
 beforeEach(() => expect(own.troubles).toEqual([]))
+// What one test left open would stand before everything after it.
+afterEach(async () => {
+  if ((await dialog().count()) > 0) await page.keyboard.press('Escape')
+})
 
 async function visit(path: string, title: string): Promise<void> {
   await page.evaluate(`location.hash = ${JSON.stringify(`#/${path}`)}`)
@@ -48,8 +52,8 @@ async function fill(values: Readonly<Record<string, string>>, verb: string): Pro
   const name = dialog().getByLabel('Your name')
   await name.fill('kim')
   for (const [label, value] of Object.entries(values)) {
-    const field = dialog().getByLabel(label, { exact: false })
-    const kind = await field.evaluate('(element) => element.tagName')
+    const field = dialog().getByLabel(new RegExp(`^${label}`))
+    const kind = await field.evaluate((element: { readonly tagName: string }) => element.tagName)
     if (kind === 'SELECT') await field.selectOption(value)
     else await field.fill(value)
   }
@@ -64,7 +68,7 @@ async function said(text: string | RegExp): Promise<void> {
 /** The dialog stays, and says what was refused. */
 async function refused(code: string): Promise<void> {
   await dialog().getByRole('alert').getByText(code).waitFor()
-  await dialog().getByRole('button', { name: 'Cancel' }).click()
+  await dialog().getByRole('button', { name: 'Go back' }).click()
   await dialog().waitFor({ state: 'detached' })
 }
 
@@ -125,7 +129,11 @@ describe('acts on a delivery', () => {
     await visit(`deliveries/${id}`, `Delivery ${id}`)
     await button('Release').click()
     await fill({}, 'Release')
-    const isMissing = await dialog().getByLabel('Reason').evaluate('(field) => field.validity.valueMissing')
+    const isMissing = await dialog()
+      .getByLabel('Reason')
+      .evaluate(
+        (field: { readonly validity?: { readonly valueMissing: boolean } }) => field.validity?.valueMissing,
+      )
     expect(isMissing).toBe(true)
     expect((await fields(id))['state']).toBe('held')
     await page.keyboard.press('Escape')

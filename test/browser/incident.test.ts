@@ -4,7 +4,7 @@ import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openBrowser, type TestBrowser, type TestPage } from '../support/browser.js'
 import { killChildren } from '../support/child.js'
-import { stopNodes } from '../support/nodes.js'
+import { freshPath, stopNodes } from '../support/nodes.js'
 import { startTestServer, type TestServer } from '../support/server.js'
 import { until } from '../support/until.js'
 import { makePoison, makeWorld, scope, stateOf, type World } from './world.js'
@@ -23,9 +23,10 @@ beforeAll(async () => {
   redis = await startTestServer()
   world = await makeWorld(redis, 'hf-incident')
   const { hub } = world.record
-  ids.poison = await makePoison(world, 'build-2')
+  const mirror = freshPath('db')
+  ids.poison = await makePoison(world, 'build-2', mirror)
   await world.node('build-1')
-  await world.node('build-2')
+  await world.node('build-2', undefined, mirror)
   for (const at of [1, 2, 3, 4, 5]) await world.send({ host: `build-${1 + (at % 2)}` }, `order-${at}`)
   await hub.pause('conversation:order-17', { reason: 'customer called, wait for her', actor: 'lee' })
   ids.paused = await world.send({ host: 'build-1' }, 'order-17')

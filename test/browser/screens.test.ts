@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { expectAccessible, openBrowser, type TestBrowser, type TestPage } from '../support/browser.js'
 import { killChildren } from '../support/child.js'
-import { stopNodes } from '../support/nodes.js'
+import { freshPath, stopNodes } from '../support/nodes.js'
 import { startTestServer, type TestServer } from '../support/server.js'
 import { until } from '../support/until.js'
 import { makePoison, makeWorld, scope, stateOf, type World } from './world.js'
@@ -26,9 +26,10 @@ const ids: Record<'done' | 'terminal' | 'unknown' | 'poison' | 'queued' | 'parke
 beforeAll(async () => {
   redis = await startTestServer()
   world = await makeWorld(redis, 'screens')
-  ids.poison = await makePoison(world, 'build-2')
+  const mirror = freshPath('db')
+  ids.poison = await makePoison(world, 'build-2', mirror)
   await world.node('build-1')
-  await world.node('build-2')
+  await world.node('build-2', undefined, mirror)
   const { hub } = world.record
   await hub.openSession('agent-7', { host: 'build-1', scope }, 'kim')
   await hub.pause('conversation:c-paused', { reason: 'customer asked', actor: 'kim' })

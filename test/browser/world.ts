@@ -32,7 +32,7 @@ export interface World {
   endHub(): Promise<void>
   startHub(): Promise<void>
   /** A node of a host in this process. */
-  node(host: string, execute?: NodeOptions['execute'], name?: string): Promise<void>
+  node(host: string, execute?: NodeOptions['execute'], mirror?: string): Promise<void>
   /** A node in a process of its own. */
   child(host: string, options?: Partial<Parameters<typeof startNodeProcess>[0]>): Child
   /** Accepts one message; answers the id of its only delivery. */
@@ -70,8 +70,8 @@ export async function makeWorld(redis: TestServer, name: string): Promise<World>
       await endHub()
       await startHub()
     },
-    node: async (host, execute = ordinary, node = 'n1') => {
-      await startNode({ redis: redis.url, hub: name, host, node, scopes: [scope], execute })
+    node: async (host, execute = ordinary, mirror = freshPath('db')) => {
+      await startNode({ redis: redis.url, hub: name, host, node: 'n1', mirror, scopes: [scope], execute })
     },
     child: (host, options = {}) => {
       const marks = freshPath('marks')
@@ -115,10 +115,10 @@ const ordinary: NonNullable<NodeOptions['execute']> = (attempt) => {
 
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
 
-/** A delivery that takes every process down that claims it, until it is held as poison. */
-export async function makePoison(world: World, host: string): Promise<string> {
+/** A delivery that takes its node's process down, once too often; the node, with its mirror, is for the test to start again. */
+export async function makePoison(world: World, host: string, mirror: string): Promise<string> {
   const id = await world.send({ host }, 'imports', { file: 'week-48.csv' })
-  const child = world.child(host, { node: 'crasher', at: { point: 'copy.stored', signal: 'SIGKILL' } })
+  const child = world.child(host, { node: 'n1', mirror, at: { point: 'copy.stored', signal: 'SIGKILL' } })
   await child.line('hit')
   await child.ended
   return id

@@ -99,7 +99,7 @@ function OpenAct({ act }: { act: Act }) {
         {refusal !== undefined && <RefusalNote refusal={refusal} title="Refused:" />}
         <footer>
           <button type="button" onClick={() => dialog.current?.close()}>
-            Cancel
+            Go back
           </button>
           <button type="submit" class={isFinal ? 'final' : 'main'} disabled={isRunning}>
             {isRunning ? 'Asking …' : verb}

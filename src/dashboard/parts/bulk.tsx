@@ -44,7 +44,7 @@ type Step = 'before' | 'counting' | 'counted' | 'acting' | 'over'
 function OpenBulk({ act, several }: { act: OperatorAct; several: Several }) {
   const [title, consequence] = verbs[act]
   const [step, setStep] = useState<Step>(several.kind === 'marked' ? 'counted' : 'before')
-  const total = useRef(several.kind === 'marked' ? several.ids.length : 0)
+  const [total, setTotal] = useState(several.kind === 'marked' ? several.ids.length : 0)
   const [progress, setProgress] = useState<Progress>(nothing)
   const [refusal, setRefusal] = useState<Refusal | undefined>(undefined)
   const isStopped = useRef(false)
@@ -74,7 +74,7 @@ function OpenBulk({ act, several }: { act: OperatorAct; several: Several }) {
     setStep('counting')
     if (several.kind === 'marked') return
     const { matched } = await run(() => byPages(act, several.filter, 'to count', true), 'counted')
-    total.current = matched
+    setTotal(matched)
   }
   const submit = async (event: SubmitEvent) => {
     event.preventDefault()
@@ -121,14 +121,14 @@ function OpenBulk({ act, several }: { act: OperatorAct; several: Several }) {
             <FieldInput
               field={{
                 name: 'sure',
-                label: `Yes, ${title.toLowerCase()} ${several.kind === 'marked' || !isStopped.current ? number(total.current) : 'all that match'}`,
+                label: `Yes, ${title.toLowerCase()} ${several.kind === 'marked' || !isStopped.current ? number(total) : 'all that match'}`,
                 kind: 'tick',
               }}
             />
           </>
         )}
         {(step === 'acting' || step === 'over') && (
-          <Course progress={progress} total={total.current} isOver={step === 'over'} />
+          <Course progress={progress} total={total} isOver={step === 'over'} />
         )}
         {refusal !== undefined && <RefusalNote refusal={refusal} title="Stopped:" />}
         <footer>
@@ -143,7 +143,7 @@ function OpenBulk({ act, several }: { act: OperatorAct; several: Several }) {
             </button>
           )}
           <button type="button" disabled={step === 'acting'} onClick={() => dialog.current?.close()}>
-            {step === 'over' ? 'Close' : 'Cancel'}
+            {step === 'over' ? 'Close' : 'Go back'}
           </button>
           {step === 'before' && (
             <button type="button" class="main" onClick={count}>
@@ -151,7 +151,7 @@ function OpenBulk({ act, several }: { act: OperatorAct; several: Several }) {
             </button>
           )}
           {step === 'counted' && (
-            <button type="submit" class="final" disabled={total.current === 0}>
+            <button type="submit" class="final" disabled={total === 0}>
               {title}
             </button>
           )}

@@ -1,6 +1,14 @@
 import { z } from 'zod'
 import { fenceReplySchema, type HostView, hostViewSchema } from '../../contract/views.js'
-import { actBody, countsReply, hostParams, hostsReply, pageQuery, pendingReply } from '../../contract/wire.js'
+import {
+  actBody,
+  countsReply,
+  hostParams,
+  hostsQuery,
+  hostsReply,
+  pageQuery,
+  pendingReply,
+} from '../../contract/wire.js'
 import type { Hub } from '../../hub/open-hub.js'
 import { access, requireHost } from '../access.js'
 import { problem } from '../problem.js'
@@ -21,7 +29,7 @@ function addReads(app: App, { hub }: RouteParts): void {
         operationId: 'listHosts',
         summary: 'Hosts by name, with their nodes and what waits for them',
         tags: ['hosts'],
-        querystring: pageQuery,
+        querystring: hostsQuery,
         response: replies({ 200: hostsReply }),
       },
     },
