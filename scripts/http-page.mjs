@@ -105,6 +105,8 @@ event: accept
 data: {"at":1795981036125,"verb":"accept","actor":"billing","changes":[],"hosts":["build-1"],"details":{…}}
 \`\`\`
 
+\`verb\`, \`actor\`, \`host\` and \`about\` choose among the entries, here and in \`GET /v1/log\`, which has the same entries by pages, the newest first. Whoever only wants to know that something changed asks with \`digestMs\`: then there is at most one event in so many milliseconds, \`changes\`, which says how many entries of which verb there were since the last one, and on which hosts something became runnable. Its id is that of the last of them.
+
 The log is capped (\`log_length\`). Where it no longer reaches back to the position, the first event is \`gap\`, with the position that was asked for (\`after\`) and the entry with which the log goes on (\`first\`): what lies between is lost to this stream, not to the record, so read the lists again.
 `
 

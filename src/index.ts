@@ -24,6 +24,7 @@ export {
   HoldfastError,
   isHoldfastError,
 } from './contract/errors.js'
+export type { EventsOptions, HubEvent } from './contract/events.js'
 export type {
   Accepted,
   ActOptions,
@@ -34,14 +35,18 @@ export type {
   DeliveryResolution,
   FenceOptions,
   HubCalls,
+  LogPageOptions,
+  MessageFilter,
   OperatorAct,
   Page,
   PageOptions,
+  Payload,
   PrincipalAdded,
   PrincipalInput,
   Resolution,
 } from './contract/hub.js'
 export { hubNames, hubOf, qualifiedId } from './contract/hub-set.js'
+export type { LogFilter } from './contract/log-filter.js'
 export type { MessageInput, Recipient } from './contract/message.js'
 export {
   type NotSent,
@@ -51,6 +56,7 @@ export {
   type Terminal,
   terminal,
 } from './contract/outcomes.js'
+export type { MessageHead, Overview } from './contract/overview.js'
 export { type HashOptions, hashPayload } from './contract/payload-hash.js'
 export type { Role } from './contract/principals.js'
 export type { CloseReason, SessionClosing, SessionOpening, SessionState } from './contract/sessions.js'
@@ -80,6 +86,7 @@ export type {
   UnknownEntry,
   WhyReply,
 } from './contract/views.js'
+export type { LogEvent } from './contract/wire-log.js'
 export { type Hub, type HubOptions, initRecord, openHub } from './hub/open-hub.js'
 export { type HubSetOptions, openHubSet } from './hub/open-hub-set.js'
 export type { Repaired } from './hub/repair.js'

@@ -60,6 +60,7 @@ export async function withRecord<Answer>(
 export async function withHub<Answer>(
   settings: Settings,
   use: (hub: HubCalls) => Promise<Answer>,
+  placeOptions: PlaceOptions = {},
 ): Promise<Answer> {
   const { http, actor } = settings
   if (http !== undefined) {
@@ -67,11 +68,12 @@ export async function withHub<Answer>(
     await requireReachable(address)
     return using(openClient({ ...address, actor, hubs: settings.hubs }), use)
   }
-  return withRecord(settings, async ({ redis }) => {
+  const useRecord = async ({ redis }: Place) => {
     // An operator who fences a set off is not kept from it by the one hub that is away.
     const options = { redis, hubs: hubsOf(settings), onRepairError: sayRepairError, withoutSome: true }
     return using(await openHubSet(options), use)
-  })
+  }
+  return withRecord(settings, useRecord, placeOptions)
 }
 
 /** The hubs that a command is for: those of the set, or the one. */

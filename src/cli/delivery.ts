@@ -2,12 +2,12 @@ import type { Command } from 'commander'
 import { z } from 'zod'
 import type { DeliveryPage } from '../contract/hub.js'
 import type { AttemptView, DeliveryView, OperatorReply, TimelineEntry, WhyReply } from '../contract/views.js'
+import { actOnAll, bulkFlags, liveStates, problemOfChoice } from './bulk.js'
 import { withHub } from './context.js'
+import { exitCodes } from './failure.js'
 import { action, value } from './flags.js'
 import { answer, type Cell, fields, heading, print, printTable, say, table } from './output.js'
 import { isoTime, shortDuration } from './times.js'
-
-const liveStates = ['queued', 'claimed', 'mirrored', 'delivered', 'held', 'unknown'] as const
 
 const listSchema = z.object({
   host: value.host.optional(),
@@ -23,7 +23,16 @@ const resolveSchema = z.object({
   as: z.enum(['queued', 'failed'], { error: 'must be queued or failed; of an attempt: attempt resolve' }),
   evidence: value.sentence,
 })
-const actSchema = z.object({ id: value.text, reason: value.sentence })
+const actSchema = z
+  .object({ id: value.text.optional(), reason: value.sentence, ...bulkFlags })
+  .refine(({ id, ...flags }) => problemOfChoice(id, flags) === undefined, {
+    path: ['id'],
+    when: () => true,
+    error: ({ input }) => {
+      const { id, ...flags } = input as { id?: string } & Parameters<typeof problemOfChoice>[1]
+      return problemOfChoice(id, flags)
+    },
+  })
 
 /** What an operator may do with one delivery: the hub's call, and what it means. */
 const acts = {
@@ -94,13 +103,23 @@ function addAct(delivery: Command, verb: keyof typeof acts): void {
   delivery
     .command(verb)
     .description(meaning)
-    .argument('<id>', 'delivery id')
+    .argument('[id]', 'delivery id; without one, all that --state and what narrows it name')
+    .option('--state <state>', `all in this state: one of ${liveStates.join(', ')}`)
+    .option('--host <host>', 'of these, those of this host')
+    .option('--conversation <id>', 'of these, those of this conversation')
+    .option('--session <id>', 'of these, those of this session')
+    .option('--because <text>', 'of these, those with a reason that begins so, such as poison')
+    .option('--dry-run', 'count them, and change nothing')
     .option('--reason <text>', 'why; kept on the row and in the log')
     .option('--actor <name>', 'who (the OS user)')
     .action(
-      action(actSchema, async ({ id, reason }, { settings, json }) => {
-        const done = await withHub(settings, (hub) => hub[call](id, { reason, actor: settings.actor }))
-        answer(json, done, printActed)
+      action(actSchema, async ({ id, reason, ...flags }, { settings, json }) => {
+        const act = { reason, actor: settings.actor }
+        if (id === undefined) {
+          return await withHub(settings, (hub) => actOnAll(hub, verb, { flags, act, json }))
+        }
+        answer(json, await withHub(settings, (hub) => hub[call](id, act)), printActed)
+        return exitCodes.ok
       }),
     )
 }

@@ -5,6 +5,7 @@ import type { FenceReply, HostView, NodeView } from '../contract/views.js'
 import { withHub } from './context.js'
 import { action, value } from './flags.js'
 import { answer, type Cell, fields, hubCell, hubHead, print, printTable, say } from './output.js'
+import { whileMeasured, withProgress } from './progress.js'
 import { isoTime, shortDuration } from './times.js'
 
 const drainSchema = z.object({ host: value.host })
@@ -64,7 +65,13 @@ function addRetire(host: Command): void {
       action(retireSchema, async ({ host: name, reason }, { settings, json }) => {
         const act = { reason, actor: settings.actor }
         const view = await withHub(settings, async (hub) => {
-          await hub.retire(name, act)
+          await withProgress(`emptying ${name}`, json, (onProgress) =>
+            whileMeasured(
+              onProgress,
+              async () => (await hub.host(name))?.entries ?? 0,
+              () => hub.retire(name, act),
+            ),
+          )
           return await hub.host(name)
         })
         answer(json, view, printRetired)

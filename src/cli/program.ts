@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
 import { addAttempt } from './attempt.js'
+import { addCompletion } from './completion.js'
 import { addConfig } from './configuration.js'
 import { addDelivery } from './delivery.js'
 import { addDev } from './dev.js'
@@ -20,6 +21,8 @@ import { addSend } from './send.js'
 import { addServe } from './serve.js'
 import { addSession } from './session.js'
 import { addSweep } from './sweep.js'
+import { addTail } from './tail.js'
+import { addTop } from './top.js'
 import { addUnknown } from './unknown.js'
 
 /** The whole command line. Common options stand before or after the verb. */
@@ -71,6 +74,9 @@ export function makeProgram(): Command {
     addFunctions,
     addSweep,
     addDoctor,
+    addTop,
+    addTail,
+    addCompletion,
   ]
   for (const add of adders) add(program)
   return program

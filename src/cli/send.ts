@@ -3,15 +3,16 @@ import { createReadStream } from 'node:fs'
 import type { Command } from 'commander'
 import { z } from 'zod'
 import { HoldfastError, isHoldfastError } from '../contract/errors.js'
-import type { Accepted } from '../contract/hub.js'
+import type { Accepted, HubCalls } from '../contract/hub.js'
 import type { OutgoingMessage } from '../contract/message.js'
-import type { MessageView } from '../contract/views.js'
+import type { DeliveryView, MessageView } from '../contract/views.js'
 import { osUser, type Settings } from './config.js'
 import { withHub } from './context.js'
 import { deliveryHead, deliveryRow } from './delivery.js'
 import { type ExitCode, exitCodes } from './failure.js'
 import { action, repeatable, value } from './flags.js'
 import { answer, fields, print, printTable, say } from './output.js'
+import { withProgress } from './progress.js'
 
 const schema = z
   .object({
@@ -72,7 +73,7 @@ export function addSend(program: Command): void {
         const { accepted, outcome } = await withHub(settings, async (hub) => {
           const accepted = await hub.accept(message)
           if (waitMs === undefined) return { accepted, outcome: undefined }
-          return { accepted, outcome: await hub.waitFor(accepted.id, waitMs) }
+          return { accepted, outcome: await waitShown(hub, accepted, waitMs, json) }
         }).catch((error: unknown) => {
           throw withKey(error, message.key)
         })
@@ -90,11 +91,40 @@ export function addSend(program: Command): void {
     )
 }
 
+const lookEveryMs = 1000
+/** A message of many recipients is a long answer: it is asked for less often. */
+const manyRecipients = 1000
+
+/** Waits, and shows how many of the deliveries are settled where somebody watches. */
+async function waitShown(
+  hub: HubCalls,
+  { id }: Accepted,
+  waitMs: number,
+  json: boolean,
+): Promise<MessageView> {
+  return await withProgress('settled', json, async (onProgress) => {
+    if (onProgress === undefined) return await hub.waitFor(id, waitMs)
+    const endsAt = performance.now() + waitMs
+    for (let everyMs = 0; ; ) {
+      const restMs = endsAt - performance.now()
+      const view = await hub.waitFor(id, Math.max(0, Math.min(everyMs, restMs)))
+      const settled = view.deliveries.filter(isSettled).length
+      if (view.settledAt !== undefined || restMs <= 0) return view
+      if (view.recipients > 1) onProgress(settled, view.recipients)
+      everyMs = view.recipients > manyRecipients ? 5 * lookEveryMs : lookEveryMs
+    }
+  })
+}
+
+function isSettled(each: DeliveryView): boolean {
+  return each.settledAt !== undefined || each.state === 'failed'
+}
+
 /** Ok when every delivery is done; else says on stderr how many are what else. */
 function sayOutcome({ deliveries, recipients }: MessageView): ExitCode {
   const done = deliveries.filter((each) => each.attempts.at(-1)?.status === 'done')
   if (done.length === recipients) return exitCodes.ok
-  const settled = deliveries.filter((each) => each.settledAt !== undefined || each.state === 'failed')
+  const settled = deliveries.filter(isSettled)
   say(`${done.length} of ${recipients} done, ${recipients - settled.length} not settled`)
   return exitCodes.failed
 }

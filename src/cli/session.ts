@@ -1,10 +1,12 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
+import type { HubCalls } from '../contract/hub.js'
 import { closeReasons, terminalOf } from '../contract/sessions.js'
-import type { SessionReply, SessionView } from '../contract/views.js'
+import type { HostView, SessionReply, SessionView } from '../contract/views.js'
 import { withHub } from './context.js'
 import { action, value } from './flags.js'
 import { answer, fields, print, printTable, say } from './output.js'
+import { type OnProgress, whileMeasured, withProgress } from './progress.js'
 import { canonical } from './scopes.js'
 import { isoTime, shortDuration } from './times.js'
 
@@ -86,8 +88,12 @@ export function addSession(program: Command): void {
     .option('--actor <name>', 'who (the OS user)')
     .action(
       action(rehomeSchema, async ({ id, host, reason }, { settings, json }) => {
+        const act = { reason, actor: settings.actor }
         const moved = await withHub(settings, (hub) =>
-          hub.rehome(id, host, { reason, actor: settings.actor }),
+          withProgress(`moving ${id}`, json, async (onProgress) => {
+            const move = () => hub.rehome(id, host, act)
+            return onProgress === undefined ? await move() : await moveShown(hub, { id, onProgress, move })
+          }),
         )
         answer(json, moved, printSession)
       }),
@@ -118,6 +124,21 @@ function addReading(session: Command): void {
         answer(json, await withHub(settings, (hub) => hub.session(id)), printView)
       }),
     )
+}
+
+function inHand(view: HostView | undefined): number {
+  return (view?.entries ?? 0) + (view?.awaiting ?? 0)
+}
+
+/** What leaves the old host is what has moved; others may leave it too, so it is never more than was to move. */
+async function moveShown(
+  hub: HubCalls,
+  { id, onProgress, move }: { id: string; onProgress: OnProgress; move: () => Promise<SessionReply> },
+): Promise<SessionReply> {
+  const { host, unfinished } = await hub.session(id)
+  const there = async () => inHand(await hub.host(host))
+  const first = await there()
+  return await whileMeasured(onProgress, async () => unfinished - (first - (await there())), move)
 }
 
 function stateText({ state, terminal, reason }: SessionView | SessionReply): string {

@@ -11,6 +11,7 @@ import { addressOf, hubsOf, isSet, withHub, withRecord } from './context.js'
 import { exitCodes } from './failure.js'
 import { action } from './flags.js'
 import { answer, fields, hubCell, hubHead, print, printTable, say } from './output.js'
+import { type OnProgress, withProgress } from './progress.js'
 import { shortDuration } from './times.js'
 
 const runSchema = z.object({
@@ -39,7 +40,7 @@ export function addSweep(program: Command): void {
     .argument('<name>', `all, or one of ${sweepNames.join(', ')}`)
     .action(
       action(runSchema, async ({ name }, { settings, json }) => {
-        const runs = await runSweeps(settings, name)
+        const runs = await withProgress('sweeps', json, (onProgress) => runSweeps(settings, name, onProgress))
         answer(json, { runs }, () => printRuns(runs))
         return runs.some(({ error }) => error !== undefined) ? exitCodes.failed : exitCodes.ok
       }),
@@ -51,37 +52,75 @@ export function addSweep(program: Command): void {
     )
     .action(
       action(z.object({}), async (_, { settings, json }) => {
-        const audit = await withHub(settings, (hub) => hub.audit())
+        const audit = await withHub(settings, (hub) =>
+          withProgress('audit', json, (onProgress) => hub.audit(onProgress)),
+        )
         answer(json, audit, () => printAudit(audit))
         return audit.disagreements.length > 0 ? exitCodes.failed : exitCodes.ok
       }),
     )
 }
 
-/** Through the hub that is named, or here on the record. */
-async function runSweeps(settings: Settings, name: SweepName | 'all'): Promise<SweepRunView[]> {
+/** Through the hub that is named, or here on the record. The course of it is sweeps that ran, of those that will. */
+async function runSweeps(
+  settings: Settings,
+  name: SweepName | 'all',
+  onProgress?: OnProgress,
+): Promise<SweepRunView[]> {
+  const names = name === 'all' ? sweepNames : [name]
+  const hubs = hubsOf(settings)
   if (settings.http !== undefined) {
     const client = openClient({ ...addressOf(settings.http), actor: settings.actor, hubs: settings.hubs })
-    return await client.runSweep(name).finally(client.close)
+    return await runInTurn(names, client.runSweep, courseOf(names.length, onProgress)).finally(client.close)
   }
   return await withRecord(settings, async ({ redis }) => {
+    const onRun = courseOf(names.length * hubs.length, onProgress)
     const runs: SweepRunView[] = []
-    for (const hub of hubsOf(settings)) {
-      const own = await naming(hub, () => sweepHere(redis, hub, name))
+    for (const hub of hubs) {
+      const own = await naming(hub, () => sweepHere(redis, hub, names, onRun))
       runs.push(...own.map((run) => (isSet(settings) ? { ...run, hub } : run)))
     }
     return runs
   })
 }
 
-async function sweepHere(redis: RedisAddress, hub: string, name: SweepName | 'all'): Promise<SweepRunView[]> {
+/** One sweep alone has no course that anyone could tell. */
+function courseOf(total: number, onProgress: OnProgress | undefined): () => void {
+  let done = 0
+  const tell = () => {
+    if (total > 1) onProgress?.(done, total)
+  }
+  tell()
+  return () => {
+    done += 1
+    tell()
+  }
+}
+
+async function runInTurn(
+  names: readonly SweepName[],
+  run: (name: SweepName) => Promise<readonly SweepRunView[]>,
+  onRun: () => void,
+): Promise<SweepRunView[]> {
+  const runs: SweepRunView[] = []
+  for (const name of names) {
+    runs.push(...(await run(name)))
+    onRun()
+  }
+  return runs
+}
+
+async function sweepHere(
+  redis: RedisAddress,
+  hub: string,
+  names: readonly SweepName[],
+  onRun: () => void,
+): Promise<SweepRunView[]> {
   const { sweepsOnDemand } = await import('../sweeps/on-demand.js')
   const parts = await openHubParts({ redis, hub })
   try {
     const sweeper = await sweepsOnDemand(parts)
-    const runs = []
-    for (const each of name === 'all' ? sweepNames : [name]) runs.push(await sweeper.run(each))
-    return runs
+    return await runInTurn(names, async (name) => [await sweeper.run(name)], onRun)
   } finally {
     await parts.hub.close()
   }

@@ -1,27 +1,13 @@
 import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { EventSourceParserStream } from 'eventsource-parser/stream'
-import type { z } from 'zod'
 import { backoffMs } from '../contract/backoff.js'
 import { HoldfastError } from '../contract/errors.js'
-import { eventSchema } from '../contract/wire.js'
+import type { EventsOptions, HubEvent } from '../contract/events.js'
+import type { LogFilter } from '../contract/log-filter.js'
+import { eventSchema, gapSchema } from '../contract/wire.js'
 import { type Calls, isRepeatable } from './calls.js'
-
-export interface EventsOptions {
-  /** Begin after this event; from now on when absent. Of a set: the last event of each hub, by its name. */
-  readonly lastEventId?: string | Readonly<Record<string, string>> | undefined
-  /** Ends the reading. */
-  readonly signal?: AbortSignal | undefined
-}
-
-/**
- * One entry of the hub's log, or a `gap` where the log no longer reaches back. Of a set it says which hub's log; the
- * id is the place in that one.
- */
-export type HubEvent = (
-  | { readonly kind: 'entry'; readonly id: string; readonly entry: z.output<typeof eventSchema> }
-  | { readonly kind: 'gap'; readonly id: string; readonly after: string }
-) & { readonly hub?: string }
+import { query } from './paths.js'
 
 const retry = { leastMs: 100, mostMs: 5000 }
 
@@ -33,6 +19,7 @@ export async function* readEvents(
 ): AsyncGenerator<HubEvent, void, undefined> {
   const signal = options.signal === undefined ? closing : AbortSignal.any([options.signal, closing])
   let position = ownPosition(options.lastEventId)
+  const path = `/v1/events${query(filterMembers(options))}`
   for (let failures = 0; !signal.aborted; failures += 1) {
     if (failures > 0) await sleep(backoffMs(retry, failures), undefined, { signal }).catch(() => undefined)
     try {
@@ -40,7 +27,7 @@ export async function* readEvents(
         accept: 'text/event-stream',
         ...(position === undefined ? {} : { 'last-event-id': position }),
       }
-      for await (const event of await messagesOf(calls, headers, signal)) {
+      for await (const event of await messagesOf(calls, path, headers, signal)) {
         failures = 0
         const found = eventOf(event)
         if (found === undefined) continue
@@ -53,6 +40,11 @@ export async function* readEvents(
       if (!cut) throw error
     }
   }
+}
+
+/** A filter of the log as members of a query. */
+export function filterMembers({ verbs, actor, host, about }: LogFilter): Record<string, string | undefined> {
+  return { verb: verbs?.join(','), actor, host, about }
 }
 
 /** @throws INVALID_ARGUMENT for the places of a set, where there is one hub */
@@ -77,21 +69,27 @@ interface SentEvent {
 
 async function messagesOf(
   calls: Calls,
+  path: string,
   headers: Readonly<Record<string, string>>,
   signal: AbortSignal,
 ): Promise<AsyncIterable<SentEvent>> {
-  const body = await calls.stream('/v1/events', headers, signal)
-  body.setEncoding('utf8')
-  return Readable.toWeb(body).pipeThrough(
-    new EventSourceParserStream(),
-  ) as unknown as AsyncIterable<SentEvent>
+  const body = await calls.stream(path, headers, signal)
+  // Decoded here: a stream of Node that gives text cannot be counted in bytes, and fails where its reader is slow.
+  const text = Readable.toWeb(body).pipeThrough(new TextDecoderStream() as unknown as Decoder)
+  return text.pipeThrough(new EventSourceParserStream()) as unknown as AsyncIterable<SentEvent>
 }
+
+/** Two libraries of types name the same streams differently. */
+type Decoder = Parameters<ReturnType<typeof Readable.toWeb>['pipeThrough']>[0]
 
 /** Undefined for what this version does not know. */
 function eventOf({ id, event, data }: SentEvent): HubEvent | undefined {
   if (id === undefined) return undefined
   const value: unknown = JSON.parse(data)
-  if (event === 'gap') return { kind: 'gap', id, after: String((value as { after?: unknown }).after ?? '') }
+  if (event === 'gap') {
+    const gap = gapSchema.safeParse(value)
+    return gap.success ? { kind: 'gap', id, ...gap.data } : undefined
+  }
   const parsed = eventSchema.safeParse(value)
   return parsed.success ? { kind: 'entry', id, entry: parsed.data } : undefined
 }

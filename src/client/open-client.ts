@@ -10,6 +10,7 @@ import type {
 } from '../contract/hub.js'
 import { checkedHubs } from '../contract/hub-set.js'
 import { type OutgoingMessage, prepareMessage } from '../contract/message.js'
+import { overviewSchema } from '../contract/overview.js'
 import { allOf } from '../contract/pages.js'
 import {
   bulkReplySchema,
@@ -28,7 +29,9 @@ import {
   fencesReply,
   heldReply,
   hostsReply,
+  logReply,
   longestWaitMs,
+  messagesReply,
   pendingReply,
   principalReply,
   principalsReply,
@@ -38,7 +41,7 @@ import {
 import { type Answer, type Calls, type HubAddress, openCalls } from './calls.js'
 import { clientSetOf } from './client-set.js'
 import { effectCalls } from './effect-calls.js'
-import { type EventsOptions, type HubEvent, readEvents } from './events.js'
+import { filterMembers, readEvents } from './events.js'
 import { escaped, part, query } from './paths.js'
 import { sessionCalls } from './session-calls.js'
 import { type SweepCalls, sweepCalls } from './sweep-calls.js'
@@ -55,14 +58,8 @@ export interface ClientOptions extends HubAddress {
   readonly hubs?: readonly string[] | undefined
 }
 
-/** A hub over HTTP: the calls of {@link HubCalls}, and its log as it grows. */
-export interface Client extends HubCalls, SweepCalls {
-  /**
-   * The hub's log from now on, or after an event: connects again by itself, without loss while the log
-   * reaches back; where it does not, an event `gap` says so. Ends when the signal is aborted.
-   */
-  events(options?: EventsOptions): AsyncGenerator<HubEvent, void, undefined>
-}
+/** A hub over HTTP: the calls of {@link HubCalls}, and its sweeps. */
+export interface Client extends HubCalls, SweepCalls {}
 
 /**
  * Opens a client of a hub over HTTP (contract section 10). Nothing is connected before the first call. Reads
@@ -96,7 +93,7 @@ function openOne(options: Omit<ClientOptions, 'hubs'>): Client {
   }
 }
 
-type MessageCalls = Pick<HubCalls, 'accept' | 'resend' | 'message' | 'waitFor'>
+type MessageCalls = Pick<HubCalls, 'accept' | 'resend' | 'message' | 'messagePage' | 'payload' | 'waitFor'>
 
 function messageCalls(calls: Calls): MessageCalls {
   const read = async (id: string, waitMs = 0, signal?: AbortSignal) => {
@@ -121,6 +118,20 @@ function messageCalls(calls: Calls): MessageCalls {
       return acceptedOf(await calls.repeat({ method: 'POST', path, headers, body, reply: acceptedReply }))
     },
     message: (id) => read(id),
+    messagePage: async ({ id, key, conversation, sender, cursor, limit } = {}) => {
+      const path = `/v1/messages${query({ id, key, conversation, sender, cursor, limit })}`
+      const { value } = await calls.repeat({ method: 'GET', path, reply: messagesReply })
+      return { entries: value.messages, cursor: value.cursor }
+    },
+    payload: async (id) => {
+      const { body, headers } = await calls.bytes(`/v1/messages/${part(id)}/payload`)
+      const contentType = headers['holdfast-content-type']
+      return {
+        bytes: body,
+        ...(typeof contentType === 'string' ? { contentType: decodeURIComponent(contentType) } : {}),
+        sha256: String(headers['holdfast-sha256'] ?? ''),
+      }
+    },
     waitFor: async (id, timeoutMs, signal) => {
       const deadlineAt = performance.now() + timeoutMs
       while (!signal?.aborted) {
@@ -187,6 +198,8 @@ type ListCalls = Pick<
   | 'hostPage'
   | 'host'
   | 'counts'
+  | 'overview'
+  | 'logPage'
   | 'fences'
 >
 
@@ -240,6 +253,9 @@ function listCalls(calls: Calls): ListCalls {
       }
     },
     counts: async () => (await get('/v1/counts', countsReply)).counts,
+    overview: async () => get('/v1/overview', overviewSchema),
+    logPage: async ({ cursor, limit, ...filter } = {}) =>
+      get(`/v1/log${query({ ...filterMembers(filter), cursor, limit })}`, logReply),
     fences: async () => (await get('/v1/fences', fencesReply)).fences,
   }
 }

@@ -1,5 +1,8 @@
 import type { EffectCalls, EffectSettled } from './effects.js'
+import type { EventsOptions, HubEvent } from './events.js'
+import type { LogFilter } from './log-filter.js'
 import type { OutgoingMessage, Recipient } from './message.js'
+import type { MessageHead, Overview } from './overview.js'
 import type { Role } from './principals.js'
 import type { SessionClosing, SessionOpening } from './sessions.js'
 import type { DeliveryState } from './states.js'
@@ -26,6 +29,7 @@ import type {
   UnknownEntry,
   WhyReply,
 } from './views.js'
+import type { LogEvent } from './wire-log.js'
 
 /** The answer to accept: the message's id and its deliveries, the same for every repeat of the key. */
 export interface Accepted {
@@ -63,6 +67,25 @@ export interface Page<Entry> {
   readonly entries: readonly Entry[]
   readonly cursor?: string | undefined
 }
+
+/** Messages that match every member. An id or a key names one, of whatever age. */
+export interface MessageFilter extends PageOptions {
+  readonly id?: string | undefined
+  readonly key?: string | undefined
+  readonly conversation?: string | undefined
+  readonly sender?: string | undefined
+}
+
+/** What a message carries. */
+export interface Payload {
+  readonly bytes: Uint8Array
+  readonly contentType?: string | undefined
+  /** Of the bytes, lower-case hex. */
+  readonly sha256: string
+}
+
+/** A page of the log, of the entries that a filter wants. */
+export interface LogPageOptions extends LogFilter, PageOptions {}
 
 /** Why and by whom a fence is set; kept with it. */
 export interface FenceOptions {
@@ -155,6 +178,13 @@ export interface HubCalls extends EffectCalls {
   resend(messageId: string, options: { key: string; to?: readonly Recipient[] }): Promise<Accepted>
   /** @throws MESSAGE_NOT_FOUND */
   message(id: string): Promise<MessageView>
+  /**
+   * Accepted messages, the newest first, as far as the log reaches back. A page looks at a bounded number of entries of
+   * the log: it may be empty and have a cursor all the same. @throws INVALID_ARGUMENT
+   */
+  messagePage(filter?: MessageFilter): Promise<Page<MessageHead>>
+  /** The bytes of a message. @throws MESSAGE_NOT_FOUND; over HTTP FORBIDDEN to viewers, unless `viewer_payloads` is 1 */
+  payload(messageId: string): Promise<Payload>
   /** The message once all its deliveries are settled, or as it stands after `timeoutMs`. */
   waitFor(messageId: string, timeoutMs: number, signal?: AbortSignal): Promise<MessageView>
   /** @throws DELIVERY_NOT_FOUND */
@@ -177,6 +207,19 @@ export interface HubCalls extends EffectCalls {
   host(name: string): Promise<HostView | undefined>
   /** Deliveries by state and attempts by outcome, as counted. */
   counts(): Promise<Record<string, number>>
+  /** What shows the hub at a glance; read at most every two seconds. Of a set: the sums over its hubs. */
+  overview(): Promise<Overview>
+  /**
+   * The log, the newest entry first, as far as it reaches back. A page looks at a bounded number of entries: it may be
+   * empty and have a cursor all the same. @throws INVALID_ARGUMENT
+   */
+  logPage(options?: LogPageOptions): Promise<Page<LogEvent>>
+  /**
+   * The log from now on, or after an event: goes on by itself where the record or the hub was away, without loss while
+   * the log reaches back; where it does not, an event `gap` says so. Ends when the signal is aborted, or the hub is
+   * closed. @throws INVALID_ARGUMENT
+   */
+  events(options?: EventsOptions): AsyncGenerator<HubEvent, void, undefined>
   fences(): Promise<FenceView[]>
   /** What the scope covers waits in its place until the pause is lifted or lapses. */
   pause(scope: string, options: FenceOptions): Promise<FenceReply>
@@ -227,8 +270,11 @@ export interface HubCalls extends EffectCalls {
   resolveDelivery(id: string, resolution: DeliveryResolution, actor: string): Promise<OperatorReply>
   /** Every sweep and how its last run went. */
   sweeps(): Promise<SweepView[]>
-  /** Conservation, and every disagreement between rows, indexes and counts; changes nothing. */
-  audit(): Promise<AuditView>
+  /**
+   * Conservation, and every disagreement between rows, indexes and counts; changes nothing. Over the record it tells how
+   * far it has come, in rows looked at of about so many; over HTTP nobody tells.
+   */
+  audit(onProgress?: (done: number, total: number) => void): Promise<AuditView>
   configuration(): Promise<SettingView[]>
   /** Changes tunables for every process at once: all of them, or none. @throws INVALID_ARGUMENT */
   configure(changes: Readonly<Record<string, number | string>>, actor: string): Promise<void>

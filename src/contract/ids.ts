@@ -83,3 +83,15 @@ export function parseAttemptId(text: string): { delivery: string; number: number
   if (found?.[1] === undefined) return undefined
   return { delivery: found[1], number: Number(found[2]) }
 }
+
+/** Percent-encodes all but `[A-Za-z0-9._~:@+=,-]`, as names of keys and the log have it; input is printable ASCII. */
+export function escapePart(part: string): string {
+  return part.replace(/[^A-Za-z0-9._~:@+=,-]/g, (character) => {
+    return `%${character.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`
+  })
+}
+
+/** An id in a header: a blank is written `%20` and a percent sign `%25`, nothing else; percent-decoding gives it back. */
+export function headerText(id: string): string {
+  return id.replaceAll('%', '%25').replaceAll(' ', '%20')
+}

@@ -1,3 +1,6 @@
+import { HoldfastError } from './errors.js'
+import { escapePart, hostId } from './ids.js'
+
 /** One change of the record, as the log has it. */
 export interface LogEntry {
   readonly id: string
@@ -22,6 +25,34 @@ export interface LogFilter {
   readonly about?: string | undefined
 }
 
+const verbPattern = /^[a-z_]{1,64}$/
+const verbsAtMost = 64
+
+/** The filter itself. @throws INVALID_ARGUMENT for what names nothing that could be in the log */
+export function checkedLogFilter(filter: LogFilter): LogFilter {
+  const { verbs, host } = filter
+  if (verbs !== undefined) {
+    const isGood = verbs.length > 0 && verbs.length <= verbsAtMost && verbs.every((each) => isVerb(each))
+    if (!isGood) throw new HoldfastError('INVALID_ARGUMENT', `verbs ${JSON.stringify(verbs)} name none`)
+  }
+  if (host !== undefined) hostId(host)
+  for (const name of ['actor', 'about'] as const) {
+    const text = filter[name]
+    if (text === undefined || isText(text)) continue
+    throw new HoldfastError('INVALID_ARGUMENT', `${name} must be 1 to 1024 bytes of text`)
+  }
+  return filter
+}
+
+function isVerb(text: string): boolean {
+  return verbPattern.test(text)
+}
+
+function isText(text: string): boolean {
+  const bytes = Buffer.byteLength(text)
+  return bytes >= 1 && bytes <= 1024 && text.isWellFormed()
+}
+
 /** Whether an entry is one of those that the filter wants. */
 export function isWantedEntry(entry: LogEntry, { verbs, actor, host, about }: LogFilter): boolean {
   if (verbs !== undefined && !verbs.includes(entry.verb)) return false
@@ -30,13 +61,54 @@ export function isWantedEntry(entry: LogEntry, { verbs, actor, host, about }: Lo
   return about === undefined || isAbout(entry, about)
 }
 
-function isOfHost({ hosts, actor, details }: LogEntry, host: string): boolean {
+function isOfHost(entry: LogEntry, host: string): boolean {
+  const { hosts, actor, details } = entry
   if (hosts === '*' || hosts.includes(host) || actor.startsWith(`${host}/`)) return true
-  return details['host'] === host || details['scope'] === `host:${host}`
+  return details['host'] === host || fenceOf(entry)?.endsWith(`:host:${host}`) === true
 }
 
-function isAbout({ changes, details }: LogEntry, about: string): boolean {
+function isAbout(entry: LogEntry, about: string): boolean {
+  const { changes, details } = entry
+  const escaped = escapePart(about)
+  const names = [about, `session:${escaped}`, `effect:${escaped}`]
   const isPart = (id: string) =>
-    id === about || id.startsWith(`${about}.`) || id.startsWith(`${about}/`) || about.startsWith(`${id}/`)
-  return changes.some(({ ids }) => ids.some(isPart)) || Object.values(details).includes(about)
+    names.includes(id) ||
+    id.startsWith(`${about}.`) ||
+    id.startsWith(`${about}/`) ||
+    about.startsWith(`${id}/`)
+  if (changes.some(({ ids }) => ids.some(isPart))) return true
+  if (Object.values(details).some((value) => value === about || value === escaped)) return true
+  const fence = fenceOf(entry)
+  if (fence === about || fence?.slice(fence.indexOf(':') + 1) === about) return true
+  const [message = ''] = about.split('.')
+  return acceptedIn(entry).includes(message) || details['messages']?.split(' ').includes(message) === true
+}
+
+/** `<kind>:<scope>` of the fence that was set or lifted. */
+function fenceOf({ verb, details: { scope, fence } }: LogEntry): string | undefined {
+  return scope === undefined ? fence : `${verb}:${scope}`
+}
+
+/** Message ids that one entry of the log stands for, as lua/lib/accept.lua has it. */
+const idsAnEntry = 100
+
+/** The messages whose acceptance an entry records, in their order; none where it records something else. */
+export function acceptedIn({ id, verb, details: { key, messages } }: LogEntry): string[] {
+  if (verb !== 'accept' || (key === undefined && messages === undefined)) return []
+  const [ms = '', sequence = ''] = id.split('-')
+  const count = messages === undefined ? 1 : Math.min(idsAnEntry, Number(messages) || 0)
+  const first = Number(sequence) * idsAnEntry
+  return Array.from({ length: count }, (_, at) => `${ms}-${String(first + at).padStart(8, '0')}`)
+}
+
+/** The entry that records the acceptance of a message, by the message's id. */
+export function entryOfMessage(message: string): string {
+  const [ms = '', number = ''] = message.split('-')
+  return `${ms}-${Math.floor(Number(number) / idsAnEntry)}`
+}
+
+/** The least id that a message of an entry can have. */
+export function leastMessageOf(entry: string): string {
+  const [ms = '', sequence = ''] = entry.split('-')
+  return `${ms}-${String(Number(sequence) * idsAnEntry).padStart(8, '0')}`
 }

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { errorCatalogue } from './errors.js'
 import { recipientSchema } from './message.js'
+import { messageHeadSchema } from './overview.js'
 import { roles } from './principals.js'
 import { settings } from './settings.js'
 import { deliveryStates } from './states.js'
@@ -36,6 +37,7 @@ import {
 // serialisation, OpenAPI and the client's types. Unknown members of a request are refused.
 
 export * from './wire-effects.js'
+export * from './wire-log.js'
 export * from './wire-me.js'
 export * from './wire-nodes.js'
 export { count, cursor, epoch, host, id, longestWaitMs, mostItems, text } from './wire-parts.js'
@@ -86,6 +88,18 @@ export const acceptedReply = z
 
 export const waitQuery = z.strictObject({
   waitMs: numeric(0, longestWaitMs).optional().describe('wait this long until all deliveries are settled'),
+})
+
+export const messagesQuery = z.strictObject({
+  id: messageId.optional().describe('this one, of whatever age; an empty list where there is none'),
+  key: id.optional().describe('the one that was accepted under this idempotency key, of whatever age'),
+  conversation: id.optional(),
+  sender: id.optional().describe('who sent them; for a producer itself'),
+  ...pageMembers,
+})
+export const messagesReply = z.object({
+  messages: z.array(messageHeadSchema).describe('the newest first'),
+  cursor: cursor.optional(),
 })
 
 // Deliveries and lists
@@ -165,21 +179,7 @@ export const sweepParams = z.object({
 export const sweepsReply = z.object({ sweeps: z.array(sweepViewSchema) })
 export const sweepRunsReply = z.object({ runs: z.array(sweepRunSchema) })
 
-// Events, health, problems
-
-export const eventsQuery = z.strictObject({
-  lastEventId: z.string().max(64).optional().describe('as the header Last-Event-ID'),
-})
-export const eventSchema = z
-  .object({
-    at: z.int().describe('Unix ms'),
-    verb: z.string(),
-    actor: z.string(),
-    changes: z.array(z.object({ ids: z.array(z.string()), from: z.string(), to: z.string() })),
-    hosts: z.union([z.array(z.string()), z.literal('*')]),
-    details: z.record(z.string(), z.string()),
-  })
-  .meta({ id: 'Event' })
+// Health, problems
 
 export const readyReply = z
   .object({

@@ -20,6 +20,7 @@ import { addAdmission } from './admission.js'
 import { refuseMalformed } from './connections.js'
 import { sharedEnd } from './ends.js'
 import { addHeadCheck } from './heads.js'
+import { startSampling } from './history.js'
 import { type Identities, openIdentities } from './identities.js'
 import { addJsonBodies } from './json-bodies.js'
 import { defaultLimits, type Limits } from './limits.js'
@@ -128,6 +129,9 @@ export async function openHubApp(options: HubAppOptions, closers: Closers): Prom
   })
   closers.push(() => sweeping.stop())
 
+  const sampling = startSampling({ reader, keys })
+  closers.push(() => sampling.stop())
+
   const closing = sharedEnd()
   const app = makeApp(log, limits, options.ofSet === true ? undefined : tls)
   const parts: RouteParts = {
@@ -158,6 +162,7 @@ export async function openHubApp(options: HubAppOptions, closers: Closers): Prom
     durability,
     attesting: opened.attesting,
     sweeping,
+    sampling,
     limits,
     waiting: admission.waiting,
   }

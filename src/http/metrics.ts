@@ -1,6 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import type { Overview } from '../contract/overview.js'
 import type { SweepView } from '../contract/views.js'
-import type { Vitals } from '../hub/vitals.js'
 import type { OnCall } from '../record/connections.js'
 
 /** What `/metrics` shows. Units are seconds and bytes; docs/metrics.md describes every name. */
@@ -9,7 +9,7 @@ export interface Metrics {
   readonly onCall: OnCall
   requestOver(method: string, route: string, status: number, tookMs: number): void
   /** Puts what the record says into the gauges, before they are shown. */
-  take(vitals: Vitals, sweeps: readonly SweepView[]): void
+  take(overview: Overview, sweeps: readonly SweepView[]): void
   /** A reading of the record for the gauges failed: they show what was read before. */
   readingFailed(): void
   setLoopAge(loop: string, ageMs: number): void
@@ -119,29 +119,29 @@ export function createMetrics({ hub }: { readonly hub?: string } = {}): Metrics 
       functions.observe({ function: name, result: failure ?? 'ok' }, tookMs / 1000),
     requestOver: (method, route, status, tookMs) =>
       requests.observe({ method, route, status: String(status) }, tookMs / 1000),
-    take: (vitals, sweeps) => {
+    take: (overview, sweeps) => {
       takeSweeps(sweeps)
-      stranded.set(vitals.strandedHosts)
-      for (const [state, count] of Object.entries(vitals.deliveries)) deliveries.set({ state }, count)
-      setCounter(takeovers, vitals.takeovers)
-      setCounter(lateReports, vitals.lateReports)
-      setCounter(replays, vitals.attemptReplays)
-      setCounter(resolutions, vitals.resolutions)
+      stranded.set(overview.strandedHosts)
+      for (const [state, count] of Object.entries(overview.deliveries)) deliveries.set({ state }, count)
+      setCounter(takeovers, overview.takeovers)
+      setCounter(lateReports, overview.lateReports)
+      setCounter(replays, overview.attemptReplays)
+      setCounter(resolutions, overview.resolutions)
       effectTakeovers.reset()
-      for (const [basis, count] of Object.entries(vitals.effectTakeovers))
+      for (const [basis, count] of Object.entries(overview.effectTakeovers))
         effectTakeovers.inc({ basis }, count)
       attempts.reset()
-      for (const [outcome, count] of Object.entries(vitals.attempts)) attempts.inc({ outcome }, count)
-      for (const [list, { count, oldestAgeMs }] of Object.entries(vitals.lists)) {
+      for (const [outcome, count] of Object.entries(overview.attempts)) attempts.inc({ outcome }, count)
+      for (const [list, { count, oldestAgeMs }] of Object.entries(overview.lists)) {
         if (count !== undefined) listed.set({ list }, count)
         oldest.set({ list }, oldestAgeMs / 1000)
       }
-      nodes.set({ state: 'live' }, vitals.nodes.live)
-      nodes.set({ state: 'silent' }, vitals.nodes.silent)
-      blocking.set(vitals.nodes.blockingLongestMs / 1000)
-      progress.set(vitals.nodes.progressAgeMs / 1000)
-      mirror.set({ figure: 'mean' }, vitals.nodes.mirrorMeanMs / 1000)
-      mirror.set({ figure: 'longest' }, vitals.nodes.mirrorLongestMs / 1000)
+      nodes.set({ state: 'live' }, overview.nodes.live)
+      nodes.set({ state: 'silent' }, overview.nodes.silent)
+      blocking.set(overview.nodes.blockingLongestMs / 1000)
+      progress.set(overview.nodes.progressAgeMs / 1000)
+      mirror.set({ figure: 'mean' }, overview.nodes.mirrorMeanMs / 1000)
+      mirror.set({ figure: 'longest' }, overview.nodes.mirrorLongestMs / 1000)
     },
     readingFailed: () => failures.inc(),
     setLoopAge: (loop, ageMs) => loops.set({ loop }, ageMs / 1000),

@@ -26,6 +26,8 @@ export interface Audit {
 export interface AuditOptions {
   readonly repair: boolean
   readonly signal?: AbortSignal | undefined
+  /** Told how many rows were looked at, of about how many: once by their deliveries, once by their messages. */
+  readonly onProgress?: ((done: number, total: number) => void) | undefined
 }
 
 const toldAtMost = 1000
@@ -48,6 +50,8 @@ export async function auditRecord(parts: AcceptParts, options: AuditOptions): Pr
     told.push({ about, what, repaired, look })
   }
   const before = await functions.tally()
+  const rowsAtFirst = states.reduce((sum, state) => sum + before[state], 0)
+  const tellProgress = (looked: number) => options.onProgress?.(looked, 2 * rowsAtFirst)
   for (const each of (await functions.reconcileLists('types', options)).found)
     tell(each.about, each, typeOf(each.about))
   for (const list of ['held', 'unknown'] as const) {
@@ -65,11 +69,13 @@ export async function auditRecord(parts: AcceptParts, options: AuditOptions): Pr
     deliveries += 1
     if (row.parked) parked.push(row.id)
     countRow(counted, row)
+    if (deliveries % idsACall === 0) tellProgress(deliveries)
   }
   const { rows } = await reconcileRows(parts, { ...options, onRow })
   await auditLanes(parts, options, parked, tell)
   for (const { id, problems } of rows) for (const each of problems) tell(id, each, hash(keys.delivery(id)))
-  const messages = await auditMessages(parts, options, counted, tell)
+  const onMessages = () => tellProgress(deliveries + Math.min(counted.recipients, deliveries))
+  const messages = await auditMessages(parts, options, counted, tell, onMessages)
   await auditRows(parts, options, counted, tell)
   await auditSetAside(parts, tell)
   await auditTotals(parts, options, { logId: before.logId, counted }, tell)
@@ -160,6 +166,7 @@ async function auditMessages(
   options: AuditOptions,
   counted: Counted,
   tell: Tell,
+  onPiece: () => void = () => undefined,
 ): Promise<number> {
   const prefix = keys.message('')
   const relist: string[] = []
@@ -171,6 +178,7 @@ async function auditMessages(
     for (const piece of piecesOf(ids, idsACall)) {
       const sizes = await sizesOf({ reader, keys }, piece)
       for (const { recipients } of sizes) counted.recipients += recipients
+      onPiece()
       for (const batch of batchesOf(sizes)) {
         for (const { id, problems } of await functions.reconcileMessages(batch, options)) {
           if (problems.some(({ what }) => what.endsWith(unlisted))) relist.push(id)

@@ -231,3 +231,8 @@ export async function readCounts(reader: Reader, keys: Keys): Promise<Record<str
   const fields = await reader.hash(keys.counts)
   return Object.fromEntries([...fields].map(([name, value]) => [name, Number(value)]))
 }
+
+/** One of them; in a damaged record too it is a whole number from 0. */
+export function countOf(counts: Readonly<Record<string, number>>, name: string): number {
+  return Math.max(0, Math.trunc(counts[name] ?? 0) || 0)
+}

@@ -1,21 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { LogEntry } from '../contract/log-filter.js'
 import { isAfter } from '../contract/log-ids.js'
-import type { BlockingReader, StreamEntry } from '../record/connections.js'
+import type { BlockingReader } from '../record/connections.js'
 import type { Keys } from '../record/keys.js'
 import type { Reader } from '../record/reader.js'
-
-/** One change of the record, as the log has it. */
-export interface LogEntry {
-  readonly id: string
-  readonly verb: string
-  readonly actor: string
-  /** What moved from which state to which. */
-  readonly changes: readonly { readonly ids: readonly string[]; readonly from: string; readonly to: string }[]
-  /** Hosts where something became runnable; `*` where they were too many to name. */
-  readonly hosts: readonly string[] | '*'
-  /** Every other field, such as `reason` or `scope`. */
-  readonly details: Readonly<Record<string, string>>
-}
+import { firstLogId, lastLogId, logEntryOf } from './log.js'
 
 /** What one waits for: work on a host, a change of a message's deliveries, or anything. */
 export type Topic = `host:${string}` | `message:${string}` | 'any'
@@ -196,33 +185,4 @@ function isOn(entry: Recent, topic: Topic): boolean {
 function messageOf(id: string): string {
   const end = id.indexOf('.')
   return end < 0 ? id : id.slice(0, end)
-}
-
-/** Reads an entry's fields: `ids`, `from` and `to` come once for each kind of transition. */
-export function logEntryOf({ id, fields }: StreamEntry): LogEntry {
-  const changes: { ids: readonly string[]; from: string; to: string }[] = []
-  const details: Record<string, string> = {}
-  let [verb, actor] = ['', '']
-  let hosts: readonly string[] | '*' = []
-  let change = { ids: [] as readonly string[], from: '' }
-  for (const [name, value] of fields) {
-    if (name === 'verb') verb = value
-    else if (name === 'actor') actor = value
-    else if (name === 'ids') change = { ids: value.split(' '), from: '' }
-    else if (name === 'from') change = { ...change, from: value }
-    else if (name === 'to') changes.push({ ...change, to: value })
-    else if (name === 'hosts') hosts = value === '*' ? '*' : value.split(' ')
-    else details[name] = value
-  }
-  return { id, verb, actor, changes, hosts, details }
-}
-
-async function firstLogId(reader: Reader, keys: Keys): Promise<string> {
-  const first = (await reader.one(['XRANGE', keys.log, '-', '+', 'COUNT', 1])) as [string, unknown][]
-  return first[0]?.[0] ?? '0-0'
-}
-
-export async function lastLogId(reader: Reader, keys: Keys): Promise<string> {
-  const last = (await reader.one(['XREVRANGE', keys.log, '+', '-', 'COUNT', 1])) as [string, unknown][]
-  return last[0]?.[0] ?? '0-0'
 }

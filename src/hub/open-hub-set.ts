@@ -34,7 +34,14 @@ export async function openHubSet({ hubs, withoutSome, ...options }: HubSetOption
 
 /** Stands where a hub could not be opened: every call fails as the opening did. */
 function awayOf(failure: unknown): HubCalls {
-  const call = (name: string | symbol) =>
-    name === 'close' ? () => Promise.resolve() : () => Promise.reject(failure)
+  const events = {
+    next: () => Promise.reject(failure),
+    return: () => Promise.resolve({ done: true, value: undefined }),
+    [Symbol.asyncIterator]: () => events,
+  }
+  const call = (name: string | symbol) => {
+    if (name === 'close') return () => Promise.resolve()
+    return name === 'events' ? () => events : () => Promise.reject(failure)
+  }
   return new Proxy({} as HubCalls, { get: (_, name) => call(name) })
 }

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { setMaxListeners } from 'node:events'
 import { HoldfastError } from '../contract/errors.js'
 import type {
   Accepted,
@@ -26,12 +27,17 @@ import { type AcceptParts, acceptMessage, createAccepting, resendMessage } from 
 import { type Attesting, keepAttesting } from './attestation.js'
 import { auditRecord } from './audit.js'
 import { actOnMany } from './bulk.js'
+import { cachedFor } from './cached.js'
 import { changeSettings, readConfiguration } from './configuration.js'
 import { hostNames, listDeliveries } from './delivery-pages.js'
 import { listEffects, readEffect } from './effects.js'
+import { readEvents } from './events.js'
 import { keepLibraries } from './libraries.js'
 import { listFences, listHeld, listHosts, listPending, listUnknown, readCounts, readHost } from './lists.js'
+import { readLogPage } from './log.js'
 import { createLogTail, type LogTail } from './log-tail.js'
+import { listMessages, readPayload } from './messages.js'
+import { readOverview } from './overview.js'
 import { addPrincipal, readPrincipal, readPrincipals } from './principals.js'
 import { type Repaired, repairObligations } from './repair.js'
 import { listSessions, readSession, rehomeSession } from './sessions.js'
@@ -71,6 +77,7 @@ export interface Hub extends HubCalls {
 }
 
 const defaultDeadlineMs = 10_000
+const overviewForMs = 2000
 
 /**
  * Opens a hub: connects, brings the function library to the server and starts to complete cut fan-outs.
@@ -145,6 +152,7 @@ function hubOn(store: Store, keys: Keys, options: HubOptions): OpenedHub {
   }
   const libraries = keepLibraries(options.redis, options.luaDir)
   const closing = new AbortController()
+  setMaxListeners(0, closing.signal)
   const openTail = () => openBlockingReader({ url: options.redis, tag: keys.tag, name: 'holdfast-tail' })
   const tail = createLogTail(openTail, reader, keys)
 
@@ -152,6 +160,7 @@ function hubOn(store: Store, keys: Keys, options: HubOptions): OpenedHub {
   const repairing = repair().catch((error: unknown) => {
     if (!closing.signal.aborted) options.onRepairError?.(error)
   })
+  const overview = cachedFor(overviewForMs, () => readOverview(reader, keys, options.hub ?? 'hf'))
   const pendingPage = (host: string, page?: PageOptions) => listPending(reader, keys, host, page)
   const acts: Record<OperatorAct, (id: string, act: ActOptions) => Promise<OperatorReply>> = {
     release: (id, act) => functions.release(id, act.actor, act.reason),
@@ -171,6 +180,8 @@ function hubOn(store: Store, keys: Keys, options: HubOptions): OpenedHub {
     resend: (id, resend) => resendMessage(parts, id, resend),
     repair,
     message: (id) => readMessage(reader, keys, id),
+    messagePage: (filter) => listMessages(reader, keys, filter),
+    payload: (id) => readPayload(store, reader, keys, id),
     waitFor: async (id, timeoutMs, signal) => {
       const isOver = () => signal?.aborted === true || closing.signal.aborted
       return waitForMessage({ reader, keys, tail }, messageId(id), timeoutMs, { signal, isOver })
@@ -193,6 +204,9 @@ function hubOn(store: Store, keys: Keys, options: HubOptions): OpenedHub {
     hostPage: (page) => listHosts(reader, keys, page),
     host: (name) => readHost(reader, keys, name),
     counts: () => readCounts(reader, keys),
+    overview,
+    logPage: (page) => readLogPage(reader, keys, page),
+    events: (given = {}) => readEvents({ reader, keys, tail }, given, closing.signal),
     fences: () => listFences(reader, keys),
     pause: (scope, fence) => functions.pause(scope, fence.reason, fence.actor, untilMs(fence)),
     hold: (scope, fence) => functions.hold(scope, fence.reason, fence.actor, untilMs(fence)),
@@ -223,8 +237,9 @@ function hubOn(store: Store, keys: Keys, options: HubOptions): OpenedHub {
       functions.resolveEffect(id, checkedResolution(resolution), actor),
     resolveDelivery: functions.resolveDelivery,
     sweeps: () => readSweeps(reader, keys),
-    audit: async () => {
-      const { disagreements, ...rest } = await auditRecord(parts, { repair: false, signal: closing.signal })
+    audit: async (onProgress) => {
+      const how = { repair: false, signal: closing.signal, onProgress }
+      const { disagreements, ...rest } = await auditRecord(parts, how)
       return { ...rest, disagreements: [...disagreements], conservation: { ...rest.conservation } }
     },
     configuration: () => readConfiguration(reader, keys),

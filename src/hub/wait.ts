@@ -2,7 +2,8 @@ import { HoldfastError } from '../contract/errors.js'
 import type { MessageView } from '../contract/views.js'
 import type { Keys } from '../record/keys.js'
 import type { Reader } from '../record/reader.js'
-import { type LogTail, lastLogId } from './log-tail.js'
+import { lastLogId } from './log.js'
+import type { LogTail } from './log-tail.js'
 import { readMessage } from './views.js'
 
 const waitAtMostMs = 5000

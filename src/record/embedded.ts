@@ -74,6 +74,15 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedS
   }
 }
 
+/** The URL of the server that runs on the folder; undefined where none does. It is neither started nor waited for. */
+export async function runningServer(dataDir: string): Promise<string | undefined> {
+  const note = readNote({ dataDir })
+  if (note === undefined) return undefined
+  const state = await serverState(note.port)
+  if (state.kind !== 'ready' || state.dir !== realpathSync(join(dataDir, 'redis'))) return undefined
+  return urlOf(note.port)
+}
+
 async function attach(place: Place): Promise<EmbeddedServer | undefined> {
   const note = readNote(place)
   if (note === undefined) return undefined
@@ -222,11 +231,11 @@ function urlOf(port: number): string {
   return `redis://127.0.0.1:${port}`
 }
 
-function notePath(place: Place): string {
+function notePath(place: Pick<Place, 'dataDir'>): string {
   return join(place.dataDir, 'server.json')
 }
 
-function readNote(place: Place): Note | undefined {
+function readNote(place: Pick<Place, 'dataDir'>): Note | undefined {
   try {
     const { pid, port, startTime, users } = JSON.parse(readFileSync(notePath(place), 'utf8')) as Partial<Note>
     if (!Number.isInteger(pid) || !Number.isInteger(port)) return undefined

@@ -1,4 +1,6 @@
-import { hubName } from '../contract/ids.js'
+import { escapePart, hubName } from '../contract/ids.js'
+
+export { escapePart } from '../contract/ids.js'
 
 /**
  * Every key of a hub's record (contract section 9). All start with the tag, so they share one slot; parts
@@ -70,13 +72,6 @@ export interface Keys {
 
 /** The consumer group of every host stream. */
 export const group = 'nodes'
-
-/** Percent-encodes all but `[A-Za-z0-9._~:@+=,-]`; input is printable ASCII. */
-export function escapePart(part: string): string {
-  return part.replace(/[^A-Za-z0-9._~:@+=,-]/g, (character) => {
-    return `%${character.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`
-  })
-}
 
 /** Undoes {@link escapePart}. */
 export function unescapePart(part: string): string {

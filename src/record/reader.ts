@@ -57,6 +57,12 @@ export function mapOf(reply: unknown): ReadonlyMap<string, string> {
   return fields
 }
 
+/** TIME's reply in Unix ms. */
+export function timeOf(reply: unknown): number {
+  const [seconds, micros] = stringsOf(reply)
+  return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000)
+}
+
 export function stringsOf(reply: unknown): string[] {
   return Array.isArray(reply) ? reply.map(String) : []
 }

@@ -39,7 +39,15 @@ export function administrationCalls(members: Members): AdministrationCalls {
       (await askAll(members, ({ calls }) => calls.sweeps())).flatMap(({ hub, value }) =>
         value.map((view) => ({ ...view, hub })),
       ),
-    audit: async () => auditOf(await askAll(members, ({ calls }) => calls.audit())),
+    audit: async (onProgress) => {
+      const courses = new Map<string, { done: number; total: number }>()
+      const of = (hub: string) => (done: number, total: number) => {
+        courses.set(hub, { done, total })
+        const all = [...courses.values()]
+        onProgress?.(sumOf(all, 'done'), sumOf(all, 'total'))
+      }
+      return auditOf(await askAll(members, ({ hub, calls }) => calls.audit(onProgress && of(hub))))
+    },
     configuration: async () => settingsOf(await askAll(members, ({ calls }) => calls.configuration())),
     configure: async (changes, actor) => {
       await onAll(members, {
@@ -116,6 +124,10 @@ function settingsOf(said: readonly Said<SettingView[]>[]): SettingView[] {
       .map((view) => ({ ...view, name: qualifiedId(hub, view.name) })),
   )
   return [...own, ...differing]
+}
+
+function sumOf<Name extends string>(all: readonly Readonly<Record<Name, number>>[], name: Name): number {
+  return all.reduce((sum, each) => sum + each[name], 0)
 }
 
 function auditOf(said: readonly Said<AuditView>[]): AuditView {

@@ -3,9 +3,11 @@ import { checkedHubs } from '../contract/hub-set.js'
 import { administrationCalls } from './administration.js'
 import { fenceCalls } from './fences.js'
 import { listCalls } from './lists.js'
+import { logCalls } from './log.js'
 import { membersOf } from './members.js'
 import { messageCalls } from './messages.js'
 import { operatorCalls } from './operating.js'
+import { overviewCalls } from './overview.js'
 import { effectCalls, sessionCalls } from './sessions.js'
 
 /**
@@ -22,6 +24,8 @@ export function hubSetOf<Hub extends HubCalls>(hubs: ReadonlyMap<string, Hub>): 
   return {
     ...messageCalls(members),
     ...listCalls(members),
+    ...overviewCalls(members),
+    ...logCalls(members),
     ...fenceCalls(members),
     ...operatorCalls(members),
     ...sessionCalls(members),

@@ -43,6 +43,11 @@ export function membersOf(hubs: ReadonlyMap<string, HubCalls>): Members {
   }
 }
 
+/** The same set, of which this hub alone is asked. */
+export function only(members: Members, { hub, calls }: Member): Members {
+  return { ...members, names: [hub], all: [{ hub, calls }] }
+}
+
 /** What one hub answered. */
 export interface Said<Value> {
   readonly hub: string

@@ -9,6 +9,8 @@ const folder = makeFolder()
 afterAll(folder.remove)
 
 const heavy = ['bullmq', 'fastify', 'prom-client']
+/** What only a completion, or a terminal, has a use for. */
+const seldom = ['@bomb.sh/tab', 'cli-progress']
 
 /** The packages that a command loaded, by what V8 says that it saw. */
 async function loadedBy(args: readonly string[]): Promise<Set<string>> {
@@ -25,6 +27,12 @@ async function loadedBy(args: readonly string[]): Promise<Set<string>> {
   return new Set(packages.filter(Boolean))
 }
 
+test('a completion loads neither server nor schedule', async () => {
+  const loaded = await loadedBy(['complete', '--', 'sweep', ''])
+  expect([...loaded]).toContain('@bomb.sh/tab')
+  expect([...heavy, 'cli-progress'].filter((name) => loaded.has(name))).toEqual([])
+})
+
 test.each([
   [['--version']],
   [['sweep', '--help']],
@@ -35,5 +43,5 @@ test.each([
 ])('holdfast %j loads neither server nor schedule', async (args) => {
   const loaded = await loadedBy(args)
   expect([...loaded]).toContain('commander')
-  expect(heavy.filter((name) => loaded.has(name))).toEqual([])
+  expect([...heavy, ...seldom].filter((name) => loaded.has(name))).toEqual([])
 })

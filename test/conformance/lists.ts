@@ -1,5 +1,7 @@
+import { createHash } from 'node:crypto'
 import { expect, it } from 'vitest'
 import type { LiveState, Page, PageOptions } from '../../src/contract/hub.js'
+import { until } from '../support/until.js'
 import { idsOf, type Make, never, neverMessage, refused, type Stage, unknown } from './stage.js'
 
 /** Every entry by pages of this size, from both ways to the record. */
@@ -120,6 +122,159 @@ export function lists(make: Make): void {
     expect(await stage.hub.host('never')).toBeUndefined()
   })
 
+  it('pages of messages have every one once, the newest first, and only what a filter wants', async () => {
+    const stage = await make()
+    const accepted = await Promise.all(
+      Array.from({ length: 12 }, (_, at) => stage.accept({ conversation: `c${at % 3}`, key: `key ${at}` })),
+    )
+    const ids = idsOf(accepted).toSorted().reverse()
+    for (const limit of [1, 5, 1000]) {
+      expect(idsOf(await allBy(stage, limit, (hub, page) => hub.messagePage(page)))).toEqual(ids)
+    }
+    const [first, second] = accepted
+    const found = async (filter: object) =>
+      idsOf(await allBy(stage, 2, (hub, page) => hub.messagePage({ ...filter, ...page })))
+    const ofC1 = accepted.filter((_, at) => at % 3 === 1)
+    expect(await found({ conversation: 'c1' })).toEqual(idsOf(ofC1).toSorted().reverse())
+    expect(await found({ sender: 'tests', conversation: 'c2' })).toHaveLength(4)
+    expect(await found({ sender: 'nobody' })).toEqual([])
+    expect(await found({ id: first?.id })).toEqual([first?.id])
+    expect(await found({ id: neverMessage })).toEqual([])
+    expect(await found({ key: 'key 1' })).toEqual([second?.id])
+    expect(await found({ key: 'key 1', id: first?.id })).toEqual([])
+    expect(await found({ key: 'key 1', conversation: 'c2' })).toEqual([])
+    expect(await found({ key: 'no such key' })).toEqual([])
+    const { deliveries, ...head } = await stage.hub.message(first?.id ?? '')
+    expect(await stage.hub.messagePage({ id: first?.id })).toEqual({ entries: [{ ...head, settled: 0 }] })
+    for (const { id } of deliveries) await stage.hub.cancel(id, { actor: 'kim', reason: 'r' })
+    const [settled] = (await stage.hub.messagePage({ id: first?.id })).entries
+    expect(settled).toMatchObject({ settled: 1, recipients: 1, settledAt: expect.any(Number) })
+    const { send, keys } = stage.record
+    const row = (await send('HGETALL', keys.message(second?.id ?? ''))) as string[]
+    await send('DEL', keys.message(second?.id ?? ''))
+    expect(await found({})).toEqual(ids.filter((id) => id !== second?.id))
+    await send('HSET', keys.message(second?.id ?? ''), ...row)
+  })
+
+  it('a payload is the bytes that were accepted, with their media type and digest', async () => {
+    const stage = await make()
+    const bytes = Buffer.from([0, 255, 10, 13, 128, 0])
+    const { id } = await stage.accept({ payload: bytes, contentType: 'image/x; a="50%"' })
+    const { bytes: found, contentType, sha256 } = await stage.shown((hub) => hub.payload(id))
+    expect(Buffer.from(found).equals(bytes)).toBe(true)
+    expect({ contentType, sha256 }).toEqual({
+      contentType: 'image/x; a="50%"',
+      sha256: createHash('sha256').update(bytes).digest('hex'),
+    })
+    const { id: plain } = await stage.accept({ payload: '' })
+    expect((await stage.hub.payload(plain)).bytes).toHaveLength(0)
+    await refused(stage, 'MESSAGE_NOT_FOUND', () => stage.hub.payload(neverMessage))
+    await refused(stage, 'INVALID_ARGUMENT', () => stage.hub.payload('x'))
+  })
+
+  it('pages of the log have every entry once, the newest first, and only what a filter wants', async () => {
+    const stage = await make()
+    const node = await stage.join()
+    const ids = await stage.acceptMany(5)
+    await node.deliverAll()
+    await stage.hub.pause('host:b', { actor: 'kim', reason: 'r' })
+    const [one = ''] = ids
+    await stage.hub.holdDelivery(one, { actor: 'kim', reason: 'r' })
+    const { keys, send } = stage.record
+    const logged = (await send('XREVRANGE', keys.log, '+', '-')) as [string, string[]][]
+    for (const limit of [1, 3, 1000]) {
+      const found = await allBy(stage, limit, (hub, page) => hub.logPage(page))
+      expect(idsOf(found)).toEqual(logged.map(([id]) => id))
+    }
+    const verbs = async (filter: object) =>
+      (await allBy(stage, 2, (hub, page) => hub.logPage({ ...filter, ...page }))).map(({ verb }) => verb)
+    expect(await verbs({ verbs: ['pause', 'hold_delivery'] })).toEqual(['hold_delivery', 'pause'])
+    expect(await verbs({ actor: 'kim' })).toEqual(['hold_delivery', 'pause'])
+    expect(await verbs({ host: 'b' })).toEqual(['pause'])
+    const accepts = logged.filter(([, fields]) => fields[1] === 'accept' && fields.includes('a'))
+    expect(await verbs({ verbs: ['accept'], host: 'a' })).toHaveLength(accepts.length)
+    const message = one.split('.')[0]
+    expect(await verbs({ about: message })).toEqual(await verbs({ about: one }))
+    expect(await verbs({ about: one })).toEqual(['hold_delivery', 'ack', 'mirror', 'claim', 'accept'])
+    expect(await verbs({ about: 'host:b' })).toEqual(['pause'])
+    expect(await verbs({ about: 'pause:host:b' })).toEqual(['pause'])
+    expect(await verbs({ about: 'nobody' })).toEqual([])
+    const [newest] = (await stage.hub.logPage({ limit: 1 })).entries
+    expect(newest).toMatchObject({
+      at: Number(logged[0]?.[0].split('-')[0]),
+      actor: 'kim',
+      changes: [{ ids: [one], from: 'delivered', to: 'held' }],
+    })
+  })
+
+  it('a page of the log looks at 2000 entries at most', async () => {
+    const stage = await make()
+    const { store, keys } = stage.record
+    const add = ['XADD', keys.log, '*', 'verb', 'test', 'actor', 'tests']
+    await stage.accept()
+    await store.pipeline(Array.from({ length: 4500 }, () => add))
+    const sizes: number[] = []
+    for (let cursor: string | undefined; ; ) {
+      const page = await stage.hub.logPage({ verbs: ['accept'], cursor })
+      sizes.push(page.entries.length)
+      cursor = page.cursor
+      if (cursor === undefined) break
+    }
+    expect(sizes).toEqual([0, 0, 1])
+  })
+
+  it('an overview says what the record counts, at most two seconds late', async () => {
+    const stage = await make()
+    const node = await stage.join()
+    const [first = ''] = await stage.acceptMany(3)
+    const [claimed] = (await node.claim(1)).deliveries
+    await stage.hub.holdDelivery(first, { actor: 'kim', reason: 'r' })
+    await stage.hub.pause('host:b', { actor: 'kim', reason: 'r' })
+    expect(claimed?.id).toBe(first)
+    await until(async () => (await stage.hub.overview()).fences === 1, { what: 'the fence in the overview' })
+    const found = await stage.hub.overview()
+    expect(found).toMatchObject({
+      hub: stage.record.name,
+      recipients: 3,
+      deliveries: { queued: 2, held: 1, claimed: 0, failed: 0 },
+      attempts: { done: 0, terminal: 0 },
+      hosts: 1,
+      fences: 1,
+      effectsExecuting: 0,
+      lists: { held: { count: 1 }, unknown: { count: 0, oldestAgeMs: 0 } },
+      nodes: { live: 1, silent: 0 },
+    })
+    expect(Math.abs(Date.now() - found.at)).toBeLessThan(60_000)
+  })
+
+  it('events go on after a place, and are only those that a filter wants', async () => {
+    const stage = await make()
+    const { hub } = stage
+    const {
+      entries: [start],
+    } = await hub.logPage({ limit: 1 })
+    await stage.accept()
+    await hub.pause('host:b', { actor: 'kim', reason: 'r' })
+    await hub.lift('pause', 'host:b', 'kim')
+    const over = new AbortController()
+    const heard: string[] = []
+    const lastEventId = start?.id ?? '0-0'
+    for await (const event of hub.events({ lastEventId, host: 'b', signal: over.signal })) {
+      if (event.kind !== 'entry') continue
+      heard.push(event.entry.verb)
+      if (heard.length === 2) over.abort()
+    }
+    expect(heard).toEqual(['pause', 'lift'])
+    const next = hub.events({ verbs: ['accept'], lastEventId })
+    expect((await next.next()).value).toMatchObject({
+      kind: 'entry',
+      entry: { verb: 'accept', hosts: ['a'] },
+    })
+    await next.return()
+    await refused(stage, 'INVALID_ARGUMENT', () => hub.events({ lastEventId, host: 'No' }).next())
+    await refused(stage, 'INVALID_ARGUMENT', () => hub.events({ lastEventId, verbs: ['No'] }).next())
+  })
+
   it('say what is not there, and refuse what is no id or cursor', async () => {
     const stage = await make()
     await stage.acceptMany(1)
@@ -143,6 +298,12 @@ export function lists(make: Make): void {
     await refused(stage, 'INVALID_ARGUMENT', () => hub.unknownPage({ cursor }))
     await refused(stage, 'INVALID_ARGUMENT', () => hub.hostPage({ cursor }))
     await refused(stage, 'INVALID_ARGUMENT', () => hub.pendingPage('a', { cursor }))
+    await refused(stage, 'INVALID_ARGUMENT', () => hub.logPage({ cursor }))
+    await refused(stage, 'INVALID_ARGUMENT', () => hub.messagePage({ cursor }))
+    await refused(stage, 'INVALID_ARGUMENT', () => hub.messagePage({ id: 'x' }))
+    await refused(stage, 'INVALID_ARGUMENT', () => hub.messagePage({ sender: '' }))
+    await refused(stage, 'INVALID_ARGUMENT', () => hub.logPage({ verbs: [] }))
+    await refused(stage, 'INVALID_ARGUMENT', () => hub.logPage({ about: '' }))
   })
 
   it('answer that there is no record, once it is gone, and recover with it', async () => {

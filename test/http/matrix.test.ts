@@ -233,6 +233,11 @@ const table: Readonly<Record<string, Row>> = {
       shows: { deliveries: [{ host: 'a' }] },
     }),
   },
+  'GET /v1/messages': read('/v1/messages', may.messages, { messages: expect.any(Array) }),
+  'GET /v1/messages/{id}/payload': {
+    may: may.producers,
+    prepare: async () => ({ path: `/v1/messages/${(await delivery('queued')).message}/payload` }),
+  },
   'GET /v1/messages/{id}': {
     may: may.messages,
     prepare: async () => {
@@ -368,6 +373,8 @@ const table: Readonly<Record<string, Row>> = {
     pending: expect.arrayContaining([]),
   }),
   'GET /v1/counts': read('/v1/counts', may.readers),
+  'GET /v1/overview': read('/v1/overview', may.readers, { nodes: expect.any(Object) }),
+  'GET /v1/history': read('/v1/history', may.readers, { everyMs: 5000 }),
   'POST /v1/hosts/{host}/drain': {
     may: may.operators,
     prepare: () => ({ path: '/v1/hosts/drained/drain', body: {} }),
@@ -465,6 +472,7 @@ const table: Readonly<Record<string, Row>> = {
   },
   'GET /v1/audit': read('/v1/audit', may.readers, { disagreements: [] }),
 
+  'GET /v1/log': read('/v1/log?limit=3', may.readers, { entries: expect.any(Array) }),
   'GET /v1/events': { may: may.readers, streams: true, prepare: () => ({ path: '/v1/events' }) },
   'GET /v1/me': read('/v1/me', ['operator', 'viewer', 'producer', 'node', 'node of another host'], {
     hub: 'matrix',

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createEffects } from '../../src/client/effects.js'
 import type { HubCalls, Page } from '../../src/contract/hub.js'
+import { until } from '../support/until.js'
 import { messageOf, openSetStage, type SetStage } from './stage.js'
 
 // Every family of calls of a set, on the record and over HTTP alike.
@@ -49,6 +50,81 @@ describe.each(['on the record', 'over HTTP'] as const)('a set %s', (way) => {
     const again = await set.resend(id, { key: `again ${way}` })
     expect(again.id.startsWith(`${hub}:`)).toBe(true)
     expect((await set.message(again.id)).resendOf).toBe(id)
+  })
+
+  test('the log is of all hubs as one, the newest entry first, whatever the pages; a filter by an id is of its hub', async () => {
+    const ids = await onEach()
+    const all: string[] = []
+    for (const hub of stage.names) {
+      const { keys, send } = stage.record(hub)
+      const logged = (await send('XREVRANGE', keys.log, '+', '-')) as [string][]
+      all.push(...logged.map(([id]) => `${hub} ${id}`))
+    }
+    for (const limit of [1, 7, 1000]) {
+      const found = await everyPage((page) => set.logPage({ ...page, limit }))
+      expect(found.map(({ hub, id }) => `${hub} ${id}`).toSorted()).toEqual(all.toSorted())
+      const times = found.map(({ at }) => at)
+      expect(times).toEqual(times.toSorted((one, other) => other - one))
+    }
+    const verbs = ['accept']
+    const accepted = await everyPage((page) => set.logPage({ ...page, verbs, limit: 2, host }))
+    expect(new Set(accepted.map(({ hub }) => hub))).toEqual(new Set(stage.names))
+    const [hub, id = ''] = [...ids][0] ?? []
+    await set.cancel(`${id}.1`, kim)
+    const about = await everyPage((page) => set.logPage({ ...page, about: id }))
+    expect(about).toMatchObject([
+      { hub, verb: 'cancel', changes: [{ ids: [`${id}.1`] }] },
+      { hub, verb: 'accept' },
+    ])
+    await expect(set.logPage({ cursor: 'elsewhere|1-0' })).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
+  })
+
+  test('messages are those of all hubs, the newest first; a payload is that of the hub of the id', async () => {
+    const ids = await onEach({ payload: `of ${way}` })
+    const newest = (await set.messagePage({ limit: ids.size })).entries
+    expect(newest.map(({ id }) => id).toSorted()).toEqual([...ids.values()].toSorted())
+    const all = await everyPage((page) => set.messagePage(page))
+    const times = all.map(({ acceptedAt }) => acceptedAt)
+    expect(times).toEqual(times.toSorted((one, other) => other - one))
+    expect(new Set(all.map(({ id }) => id)).size).toBe(all.length)
+    for (const [hub, id] of ids) {
+      const [head] = (await set.messagePage({ id })).entries
+      expect(await set.messagePage({ key: head?.key })).toEqual({ entries: [head] })
+      const conversation = stage.conversationOf(hub)
+      const heads = await everyPage((page) => set.messagePage({ ...page, conversation }))
+      expect(heads.map((each) => each.id)).toContain(id)
+      expect(heads.every((each) => each.id.startsWith(`${hub}:`))).toBe(true)
+      expect(Buffer.from((await set.payload(id)).bytes).toString()).toBe(`of ${way}`)
+    }
+  })
+
+  test('an overview is the sum of those of its hubs', async () => {
+    await onEach()
+    await until(async () => (await set.overview()).recipients === (await set.counts())['recipients'], {
+      what: 'the recipients of all hubs in the overview',
+    })
+    const found = await set.overview()
+    const counts = await set.counts()
+    expect(found).toMatchObject({
+      hub: 'hf-0,hf-1,hf-2',
+      deliveries: { queued: counts['queued'] ?? 0, held: counts['held'] ?? 0 },
+      lists: { held: { count: counts['held'] ?? 0 } },
+    })
+  })
+
+  test('events are those of every hub, or of the one whose id is asked about', async () => {
+    const [[, id = ''] = []] = await onEach()
+    const lastEventId = Object.fromEntries(stage.names.map((hub) => [hub, '0-0']))
+    const heard = new Set<string | undefined>()
+    for await (const event of set.events({ lastEventId, verbs: ['accept'] })) {
+      heard.add(event.hub)
+      if (heard.size === stage.names.length) break
+    }
+    await set.cancel(`${id}.1`, kim)
+    for await (const event of set.events({ lastEventId, about: id, verbs: ['cancel'] })) {
+      expect(event).toMatchObject({ hub: id.split(':')[0], entry: { changes: [{ ids: [`${id}.1`] }] } })
+      break
+    }
   })
 
   test('answers of one delivery are of its hub, and so is why it is there', async () => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { HubEvent } from '../../src/client/events.js'
 import { type Client, openClient } from '../../src/client/open-client.js'
+import type { HubEvent } from '../../src/contract/events.js'
 import { certificate } from '../support/certificate.js'
 import { call } from '../support/http.js'
 import { until } from '../support/until.js'

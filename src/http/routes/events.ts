@@ -1,22 +1,16 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
-import { isHoldfastError } from '../../contract/errors.js'
-import { isAfter } from '../../contract/log-ids.js'
-import { eventSchema, eventsQuery } from '../../contract/wire.js'
-import type { LogEntry } from '../../hub/log-tail.js'
-import { lastLogId, logEntryOf } from '../../hub/log-tail.js'
-import { streamEntriesOf } from '../../record/connections.js'
+import type { HubEvent } from '../../contract/events.js'
+import { digestSchema, eventSchema, eventsQuery, gapSchema, logFilterOf } from '../../contract/wire.js'
+import { type DigestEvent, digestsAfter } from '../../hub/digests.js'
+import { eventsAfter, isEventId } from '../../hub/events.js'
+import { lastLogId } from '../../hub/log.js'
 import { access } from '../access.js'
 import { callSignal } from '../ends.js'
 import { problem } from '../problem.js'
 import { type App, type RouteParts, replies } from './parts.js'
 
-const entriesAtOnce = 200
-const waitMs = 5000
-const retryMs = 500
 /** For the last of a stream to be read once it is over. */
 const lingerMs = 1000
-const idPattern = /^\d{1,15}-\d{1,15}$/
 
 const eventsHeaders = z.object({
   'last-event-id': z
@@ -25,17 +19,10 @@ const eventsHeaders = z.object({
     .describe('the id of the last event that was seen; without it the stream begins now'),
 })
 
-const gapSchema = z
-  .object({
-    after: z.string().describe('the position that was asked for'),
-    first: z.string().describe('the entry with which the log goes on'),
-  })
-  .meta({ id: 'Gap' })
-
 const eventsAnswer = {
   description:
-    'Events without end. `event` is the verb, or `gap`; `id` is the place in the log; this is the form of `data`',
-  content: { 'text/event-stream': { schema: z.union([eventSchema, gapSchema]) } },
+    'Events without end. `event` is the verb, `gap`, or `changes` where a digest was asked for; `id` is the place in the log; this is the form of `data`',
+  content: { 'text/event-stream': { schema: z.union([eventSchema, gapSchema, digestSchema]) } },
 }
 
 interface ServerEvent {
@@ -53,7 +40,8 @@ export function addEventRoute(app: App, parts: RouteParts): void {
       config: { access: access.readers, waits: true },
       schema: {
         operationId: 'streamEvents',
-        summary: 'The log as server-sent events; `Last-Event-ID` resumes, `gap` tells where it cannot',
+        summary:
+          'The log as server-sent events, all of it or what a filter wants; `Last-Event-ID` resumes, `gap` tells where it cannot',
         tags: ['events'],
         headers: eventsHeaders,
         querystring: eventsQuery,
@@ -64,7 +52,7 @@ export function addEventRoute(app: App, parts: RouteParts): void {
       const header = request.headers['last-event-id']
       const from =
         request.query.lastEventId ?? (typeof header === 'string' && header !== '' ? header : undefined)
-      if (from !== undefined && !idPattern.test(from)) {
+      if (from !== undefined && !isEventId(from)) {
         throw problem('INVALID_ARGUMENT', `${JSON.stringify(from).slice(0, 80)} is no event id`, {
           pointer: 'header:last-event-id',
         })
@@ -76,68 +64,28 @@ export function addEventRoute(app: App, parts: RouteParts): void {
       reply.sse.sendHeaders()
       // Else they would wait for the first event.
       reply.raw.flushHeaders()
-      await reply.sse.send(eventsFrom(parts, start, signal))
+      const { digestMs, ...query } = request.query
+      const filter = logFilterOf(query)
+      await reply.sse.send(
+        digestMs === undefined
+          ? entriesOf(eventsAfter(parts, start, filter, signal))
+          : digestsOf(digestsAfter(parts, { start, filter, everyMs: digestMs }, signal)),
+      )
       reply.sse.close()
     },
   )
 }
 
-/** Every entry after the position, for as long as somebody listens; the record being away is waited out. */
-async function* eventsFrom(
-  parts: RouteParts,
-  start: string,
-  signal: AbortSignal,
-): AsyncGenerator<ServerEvent> {
-  let position = start
-  while (!signal.aborted) {
-    const found = await readAfter(parts, position)
-    if (found === undefined) {
-      await sleep(retryMs, undefined, { signal }).catch(() => undefined)
-      continue
-    }
-    if (found.gap !== undefined) {
-      yield { id: found.position, event: 'gap', data: found.gap }
-      position = found.position
-    }
-    for (const entry of found.entries) {
-      if (signal.aborted) return
-      yield eventOf(entry)
-      position = entry.id
-    }
-    if (found.entries.length === 0) await parts.tail.wait('any', position, waitMs, signal)
+async function* entriesOf(events: AsyncIterable<HubEvent>): AsyncGenerator<ServerEvent> {
+  for await (const event of events) {
+    if (event.kind === 'entry') yield { id: event.id, event: event.entry.verb, data: event.entry }
+    else yield { id: event.id, event: 'gap', data: { after: event.after, first: event.first } }
   }
 }
 
-interface Found {
-  readonly entries: readonly LogEntry[]
-  /** Set where the log does not reach back to the position. */
-  readonly gap?: { readonly after: string; readonly first: string }
-  readonly position: string
-}
-
-/** Undefined while the record cannot be read. */
-async function readAfter({ reader, keys }: RouteParts, position: string): Promise<Found | undefined> {
-  try {
-    const [own, later, last] = (
-      await reader.all([
-        ['XRANGE', keys.log, position, position],
-        ['XRANGE', keys.log, `(${position}`, '+', 'COUNT', entriesAtOnce],
-        ['XREVRANGE', keys.log, '+', '-', 'COUNT', 1],
-      ])
-    ).map(streamEntriesOf)
-    const entries = (later ?? []).map(logEntryOf)
-    if (position === '0-0' || (own?.length ?? 0) > 0) return { entries, position }
-    // Trimmed past the position, or a record that lost what was told before.
-    const end = last?.[0]?.id ?? '0-0'
-    const resumed = isAfter(position, end) ? end : position
-    return { entries, gap: { after: position, first: entries[0]?.id ?? end }, position: resumed }
-  } catch (error) {
-    if (isHoldfastError(error, 'STORE_UNAVAILABLE', 'DEADLINE_EXCEEDED', 'STORE_UNKNOWN')) return undefined
-    throw error
+async function* digestsOf(events: AsyncIterable<DigestEvent>): AsyncGenerator<ServerEvent> {
+  for await (const event of events) {
+    if (event.kind === 'changes') yield { id: event.id, event: 'changes', data: event.digest }
+    else yield { id: event.id, event: 'gap', data: event.gap }
   }
-}
-
-function eventOf({ id, verb, actor, changes, hosts, details }: LogEntry): ServerEvent {
-  const at = Number(id.slice(0, id.indexOf('-')))
-  return { id, event: verb, data: { at, verb, actor, changes, hosts, details } }
 }

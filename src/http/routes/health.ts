@@ -1,15 +1,16 @@
 import { z } from 'zod'
 import { readyReply } from '../../contract/wire.js'
 import type { Attesting } from '../../hub/attestation.js'
+import { cachedFor } from '../../hub/cached.js'
 import { readSweeps } from '../../hub/sweeps.js'
-import { readVitals } from '../../hub/vitals.js'
 import { access } from '../access.js'
 import type { Metrics } from '../metrics.js'
 import type { Pulse } from '../pulse.js'
 import type { Watch } from '../watch.js'
-import { type App, type RouteParts, replies } from './parts.js'
+import type { OverviewParts } from './overview.js'
+import { type App, replies } from './parts.js'
 
-export interface HealthParts extends RouteParts {
+export interface HealthParts extends OverviewParts {
   readonly metrics: Metrics
   readonly pulse: Pulse
   readonly durability: Watch
@@ -24,7 +25,7 @@ const tailStaleMs = 10_000
 /** Five looks each. */
 const durabilityStaleMs = 10_000
 const sweepsStaleMs = 25_000
-/** The record is read for the page this often at most. */
+/** The sweeps are read for the page this often at most. */
 const readingEveryMs = 2000
 
 /** Health and metrics. */
@@ -100,25 +101,13 @@ function watched(watch: Watch, staleMs: number): { ok: boolean; ageMs?: number; 
 
 /** The metrics of a hub as text; the record is read for it now and then. */
 export function metricsPage(parts: HealthParts): () => Promise<string> {
-  const { metrics, reader, keys, pulse, tail, waiting } = parts
-  let readAt = Number.NEGATIVE_INFINITY
-  let reading: Promise<void> | undefined
-
-  async function read(): Promise<void> {
+  const { hub, metrics, reader, keys, pulse, tail, waiting } = parts
+  const sweeps = cachedFor(readingEveryMs, () => readSweeps(reader, keys))
+  return async () => {
     try {
-      metrics.take(await readVitals(reader, keys), await readSweeps(reader, keys))
-      readAt = performance.now()
+      metrics.take(await hub.overview(), await sweeps())
     } catch {
       metrics.readingFailed()
-    }
-  }
-
-  return async () => {
-    if (performance.now() - readAt > readingEveryMs) {
-      reading ??= read().finally(() => {
-        reading = undefined
-      })
-      await reading
     }
     metrics.setLoopAge('record', pulse.ageMs())
     if (Number.isFinite(tail.ageMs())) metrics.setLoopAge('log_tail', tail.ageMs())

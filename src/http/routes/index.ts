@@ -13,6 +13,7 @@ import { addHostRoutes } from './hosts.js'
 import { addIdentityRoutes } from './identity.js'
 import { addMessageRoutes } from './messages.js'
 import { addNodeRoutes } from './nodes.js'
+import { addOverviewRoutes } from './overview.js'
 import type { App } from './parts.js'
 import { addReportRoute } from './reports.js'
 import { addResolutionRoutes } from './resolutions.js'
@@ -38,6 +39,7 @@ export function addRoutes(app: App, parts: AllParts): void {
   addSessionRoutes(app, parts)
   addResolutionRoutes(app, parts)
   addSweepRoutes(app, parts)
+  addOverviewRoutes(app, parts)
   addEventRoute(app, parts)
   addIdentityRoutes(app, parts)
   addHealthRoutes(app, parts)

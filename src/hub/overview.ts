@@ -1,82 +1,64 @@
-import type { EffectBasis } from '../contract/effects.js'
+import { effectBases } from '../contract/effects.js'
+import type { Overview } from '../contract/overview.js'
 import { deliveryStates } from '../contract/states.js'
 import { group, type Keys } from '../record/keys.js'
-import type { Reader } from '../record/reader.js'
+import { type Reader, timeOf } from '../record/reader.js'
 import { readConfiguration } from './configuration.js'
 import { hostNames } from './delivery-pages.js'
-import { readCounts } from './lists.js'
-
-/** How one list of the record is: how much it holds, and since when the oldest of it waits. Milliseconds. */
-export interface ListVitals {
-  /** Absent where the deliveries by state tell. */
-  readonly count?: number
-  /** 0 where there is none. */
-  readonly oldestAgeMs: number
-}
-
-/** The figures by which a hub is watched. */
-export interface Vitals {
-  readonly deliveries: Readonly<Record<string, number>>
-  readonly attempts: Readonly<Record<'done' | 'terminal', number>>
-  readonly takeovers: number
-  readonly lateReports: number
-  /** What was licensed, or decided, after an outcome that nobody knew. */
-  readonly effectTakeovers: Readonly<Record<EffectBasis, number>>
-  readonly attemptReplays: number
-  readonly resolutions: number
-  readonly lists: Readonly<
-    Record<'queued' | 'claimed' | 'delivered' | 'held' | 'unknown' | 'obligations', ListVitals>
-  >
-  readonly nodes: NodeVitals
-  /** Hosts that have work and no live node, as the sweep `stale` saw it last. */
-  readonly strandedHosts: number
-}
-
-interface NodeVitals {
-  readonly live: number
-  readonly silent: number
-  readonly blockingLongestMs: number
-  readonly progressAgeMs: number
-  readonly mirrorMeanMs: number
-  readonly mirrorLongestMs: number
-}
+import { countOf, readCounts } from './lists.js'
 
 const atOnce = 500
 
-/** Reads them all: a few commands for each host and node, in slices. */
-export async function readVitals(reader: Reader, keys: Keys): Promise<Vitals> {
-  const nowMs = await serverTime(reader)
+/** Reads all figures of a hub: a few commands for each host and node, in slices. */
+export async function readOverview(reader: Reader, keys: Keys, hub: string): Promise<Overview> {
+  const at = timeOf(await reader.one(['TIME']))
   const counts = await readCounts(reader, keys)
-  const count = (name: string) => counts[name] ?? 0
-  const hosts = await readHosts(reader, keys, nowMs)
+  const count = (name: string) => countOf(counts, name)
+  const names = await hostNames(reader, keys)
+  const lists = await readHosts(reader, keys, names, at)
+  const [stranded, fences, executing] = (await reader.all([
+    ['ZCARD', keys.stranded],
+    ['HLEN', keys.fences],
+    ['ZCARD', keys.executing],
+  ])) as [number, number, number]
   return {
-    deliveries: Object.fromEntries(deliveryStates.map((state) => [state, count(state)])),
+    hub,
+    at,
+    recipients: count('recipients'),
+    deliveries: mapOf(deliveryStates, count),
     attempts: { done: count('done'), terminal: count('terminal') },
+    pruned: count('pruned'),
     takeovers: count('takeovers'),
     lateReports: count('late_reports'),
-    effectTakeovers: {
-      probe: count('effect_takeovers_probe'),
-      idempotent: count('effect_takeovers_idempotent'),
-    },
     attemptReplays: count('attempt_replays'),
+    effectTakeovers: mapOf(effectBases, (basis) => count(`effect_takeovers_${basis}`)),
     resolutions: count('resolutions'),
     lists: {
-      ...hosts,
-      held: await sortedSetVitals(reader, keys.held, nowMs),
-      unknown: await sortedSetVitals(reader, keys.unknown, nowMs),
-      obligations: await sortedSetVitals(reader, keys.obligations, nowMs),
+      ...lists,
+      held: await sortedSetVitals(reader, keys.held, at),
+      unknown: await sortedSetVitals(reader, keys.unknown, at),
+      obligations: await sortedSetVitals(reader, keys.obligations, at),
     },
-    nodes: await readNodes(reader, keys, nowMs),
-    strandedHosts: Number(await reader.one(['ZCARD', keys.stranded])),
+    hosts: names.length,
+    strandedHosts: stranded,
+    fences,
+    effectsExecuting: executing,
+    nodes: await readNodes(reader, keys, at),
   }
 }
 
-async function serverTime(reader: Reader): Promise<number> {
-  const [seconds, micros] = await reader.strings(['TIME'])
-  return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000)
+function mapOf<Name extends string>(
+  names: readonly Name[],
+  of: (name: Name) => number,
+): Record<Name, number> {
+  return Object.fromEntries(names.map((name) => [name, of(name)])) as Record<Name, number>
 }
 
-async function sortedSetVitals(reader: Reader, key: string, nowMs: number): Promise<ListVitals> {
+async function sortedSetVitals(
+  reader: Reader,
+  key: string,
+  nowMs: number,
+): Promise<{ count: number; oldestAgeMs: number }> {
   const [count, first] = (await reader.all([
     ['ZCARD', key],
     ['ZRANGE', key, 0, 0, 'WITHSCORES'],
@@ -96,8 +78,12 @@ function timeIn(id: string | undefined): string | undefined {
 type HostVitals = Record<'queued' | 'claimed' | 'delivered', { oldestAgeMs: number }>
 
 /** Queued: not handed to any node yet, parked ones left out. Claimed: since it was queued, mirrored ones too. */
-async function readHosts(reader: Reader, keys: Keys, nowMs: number): Promise<HostVitals> {
-  const names = await hostNames(reader, keys)
+async function readHosts(
+  reader: Reader,
+  keys: Keys,
+  names: readonly string[],
+  nowMs: number,
+): Promise<HostVitals> {
   const oldest: HostVitals = {
     queued: { oldestAgeMs: 0 },
     claimed: { oldestAgeMs: 0 },
@@ -150,7 +136,7 @@ function nodeKey(keys: Keys, name: string): string {
   return keys.node(name.slice(0, end), name.slice(end + 1))
 }
 
-async function readNodes(reader: Reader, keys: Keys, nowMs: number): Promise<NodeVitals> {
+async function readNodes(reader: Reader, keys: Keys, nowMs: number): Promise<Overview['nodes']> {
   const settings = await readConfiguration(reader, keys)
   const staleAfterMs = settings.find(({ name }) => name === 'stale_after_ms')?.value ?? 0
   const names = await reader.strings(['ZRANGE', keys.nodes, 0, -1])

@@ -1,0 +1,88 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { until } from './until.js'
+
+/** A command that runs in a terminal of its own. */
+export interface Terminal {
+  /** The process id of the command. */
+  readonly pid: number
+  /** Everything that was written to the terminal, echo included. */
+  output(): string
+  /** What is typed. */
+  type(text: string): void
+  /** Waits until what was written, or is on the screen, is as wanted; answers it. */
+  shows(text: string | RegExp): Promise<string>
+  /** The lines of the screen, as far as programs here draw: from the last time that the cursor went to the top. */
+  screen(): string[]
+  /** Waits for the command's end; answers its exit code. */
+  ended(): Promise<number | null>
+  stop(): void
+}
+
+export interface TerminalOptions {
+  readonly cwd: string
+  readonly env?: Readonly<Record<string, string>>
+  readonly rows?: number
+  readonly columns?: number
+}
+
+const home = '\u001b[H'
+
+/** Starts a command in a pseudo terminal, with `script` of util-linux; without that the test fails. */
+export async function startTerminal(words: readonly string[], options: TerminalOptions): Promise<Terminal> {
+  const { cwd, env, rows = 24, columns = 80 } = options
+  if (spawnSync('script', ['--version']).error !== undefined) {
+    throw new Error('there is no `script` here, from util-linux: the test has no terminal without it')
+  }
+  const line = `stty rows ${rows} cols ${columns}; echo "pid $$"; exec ${words.map(quoted).join(' ')}`
+  const child = spawn('script', ['-qefc', line, '/dev/null'], {
+    cwd,
+    env: { ...cleanEnvironment(), TERM: 'xterm', ...env, SHELL: '/bin/sh' },
+    stdio: 'pipe',
+  })
+  let written = ''
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    written += text
+  })
+  child.stdin.on('error', () => undefined)
+  const ended = new Promise<number | null>((resolve) => child.once('close', (code) => resolve(code)))
+  const pid = await until(() => /pid (\d+)/.exec(written)?.[1], { what: 'the command of the terminal' })
+
+  function screen(): string[] {
+    const last = written.lastIndexOf(home)
+    const text = last < 0 ? written : written.slice(last + home.length)
+    return text.split('\n').map((each) => each.replace(sequences, '').replace('\r', ''))
+  }
+  async function shows(text: string | RegExp): Promise<string> {
+    const isThere = () => {
+      const seen = screen().join('\n')
+      return [seen, written].some((each) =>
+        typeof text === 'string' ? each.includes(text) : text.test(each),
+      )
+    }
+    await until(isThere, { timeoutMs: 30_000, what: `${text} in ${JSON.stringify(written.slice(-3000))}` })
+    return screen().join('\n')
+  }
+  return {
+    pid: Number(pid),
+    output: () => written,
+    type: (text) => child.stdin.write(text),
+    shows,
+    screen,
+    ended: () => ended,
+    stop: () => child.kill('SIGKILL'),
+  }
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: what a terminal is told begins with one.
+const sequences = /\u001b\[[0-9;?]*[A-Za-z]/g
+
+function quoted(word: string): string {
+  return `'${word.replaceAll("'", `'\\''`)}'`
+}
+
+function cleanEnvironment(): NodeJS.ProcessEnv {
+  const kept = Object.entries(process.env).filter(
+    ([name]) => !name.startsWith('HOLDFAST_') && !['NO_COLOR', 'FORCE_COLOR', 'CI'].includes(name),
+  )
+  return Object.fromEntries(kept)
+}
