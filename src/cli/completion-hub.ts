@@ -5,9 +5,11 @@ import type { HubCalls } from '../contract/hub.js'
 import type { RedisAddress } from '../contract/redis-address.js'
 import { hubsReply } from '../contract/wire.js'
 import { readConfiguration } from '../hub/configuration.js'
-import { hostNames, listDeliveries } from '../hub/delivery-pages.js'
+import { listDeliveries } from '../hub/delivery-pages.js'
+import { hostNames } from '../hub/delivery-places.js'
 import { listEffects } from '../hub/effects.js'
 import { listFences, listHeld, listHosts, listUnknown } from '../hub/lists.js'
+import { readLogPage } from '../hub/log.js'
 import { readPrincipals } from '../hub/principals.js'
 import { listSessions } from '../hub/sessions.js'
 import { openStore, type Store } from '../record/connections.js'
@@ -22,7 +24,14 @@ import { addressOf, hubsOf } from './context.js'
 export interface NamedHub
   extends Pick<
     HubCalls,
-    'deliveries' | 'effectPage' | 'fences' | 'heldPage' | 'hostPage' | 'principals' | 'sessionPage'
+    | 'deliveries'
+    | 'effectPage'
+    | 'fences'
+    | 'heldPage'
+    | 'hostPage'
+    | 'logPage'
+    | 'principals'
+    | 'sessionPage'
   > {
   unknownPage: HubCalls['unknownPage']
   configuration: HubCalls['configuration']
@@ -89,6 +98,7 @@ function readingHub(store: Store, hub: string): NamedHub {
     fences: () => listFences(reader, keys),
     heldPage: (page) => listHeld(reader, keys, page),
     hostPage: (page) => listHosts(reader, keys, page),
+    logPage: (page) => readLogPage(reader, keys, page),
     principals: async () => (await readPrincipals(reader, keys)).map(({ view }) => view),
     sessionPage: (page) => listSessions(reader, keys, page),
     unknownPage: (page) => listUnknown(reader, keys, page),

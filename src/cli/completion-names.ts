@@ -10,6 +10,8 @@ export interface Candidate {
 /** Ids are many: this many are offered. */
 const idsAtMost = 50
 const namesAtMost = 200
+/** Entries of the log that verbs are taken from. */
+const verbsOf = 500
 
 type Names = (hub: NamedHub, given: readonly string[]) => Promise<readonly Candidate[]>
 
@@ -97,6 +99,11 @@ const standing: Names = async (hub, [kind]) =>
     .filter(([own]) => own === kind)
     .map(([, value]) => ({ value, note: 'stands' }))
 const hubs: Names = async (hub) => (await hub.hubNames()).map((value) => ({ value }))
+/** As far as they occurred lately. */
+const verbs: Names = async (hub) => {
+  const { entries } = await hub.logPage({ limit: verbsOf })
+  return [...new Set(entries.map(({ verb }) => verb))].sort().map((value) => ({ value }))
+}
 const things: Names = async (...asked) => [...(await live(...asked)), ...(await sessions(...asked))]
 
 /** Names of the record that may be an argument, by command and argument. */
@@ -143,6 +150,7 @@ export const flagNames: Readonly<Record<string, Names>> = {
   actor: principals,
   sender: principals,
   about: things,
+  verb: verbs,
   'send parent': messages,
   'session open parent': sessions,
 }

@@ -48,6 +48,7 @@ const seen = (isHidden: boolean) => `
   document.dispatchEvent(new Event('visibilitychange'))
 `
 
+const messageOf = (delivery: string) => delivery.slice(0, delivery.lastIndexOf('.'))
 const idle = (conversation: string) => world.send({ host: 'nowhere' }, conversation)
 
 describe('while the hub works', () => {
@@ -71,7 +72,10 @@ describe('while the hub works', () => {
     await world.startHub()
     await live(page, 'Live')
     await page.getByText('What is shown here is old.').waitFor({ state: 'detached' })
-    await page.getByRole('link', { name: id }).first().waitFor()
+    await page
+      .getByRole('link', { name: messageOf(id) })
+      .first()
+      .waitFor()
   })
 
   it('resumes the stream behind the last event that it saw', async () => {
@@ -106,7 +110,10 @@ describe('while the hub works', () => {
     const other = await context.newPage()
     await other.goto(`${world.server.url}/#/log`)
     const id = await idle('c-hidden')
-    await other.getByRole('link', { name: id }).first().waitFor()
+    await other
+      .getByRole('link', { name: messageOf(id) })
+      .first()
+      .waitFor()
     expect(asked.slice(before), 'another page was told meanwhile, this one asked nothing').toEqual([])
     await page.evaluate(seen(false))
     await live(page, 'Live')

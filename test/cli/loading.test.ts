@@ -40,6 +40,8 @@ test.each([
   [['sweep', 'run', 'claims']],
   [['audit']],
   [['doctor']],
+  [['top', '--once']],
+  [['tail', '--no-follow']],
 ])('holdfast %j loads neither server nor schedule', async (args) => {
   const loaded = await loadedBy(args)
   expect([...loaded]).toContain('commander')

@@ -91,7 +91,11 @@ const stages: readonly Stage[] = [
     act: async () => {
       await record.checkInvariants()
       await old.start()
-      await group.whenInStep()
+      const main = await group.primary()
+      await until(async () => /state=online/.test((await main.info('replication')).get('slave0') ?? ''), {
+        timeoutMs: 40_000,
+        what: 'the former primary being a replica',
+      })
     },
   },
 ]

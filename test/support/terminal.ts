@@ -50,7 +50,7 @@ export async function startTerminal(words: readonly string[], options: TerminalO
   function screen(): string[] {
     const last = written.lastIndexOf(home)
     const text = last < 0 ? written : written.slice(last + home.length)
-    return text.split('\n').map((each) => each.replace(sequences, '').replace('\r', ''))
+    return text.split('\n').map((each) => each.replace(sequences, '').replaceAll('\r', ''))
   }
   async function shows(text: string | RegExp): Promise<string> {
     const isThere = () => {
@@ -59,7 +59,11 @@ export async function startTerminal(words: readonly string[], options: TerminalO
         typeof text === 'string' ? each.includes(text) : text.test(each),
       )
     }
-    await until(isThere, { timeoutMs: 30_000, what: `${text} in ${JSON.stringify(written.slice(-3000))}` })
+    await until(isThere, { timeoutMs: 30_000 }).catch((error: unknown) => {
+      throw new Error(`no ${text} on the terminal, but ${JSON.stringify(written.slice(-2000))}`, {
+        cause: error,
+      })
+    })
     return screen().join('\n')
   }
   return {

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import type { LogEntry } from '../../contract/log-filter.js'
+import { acceptedIn, type LogEntry } from '../../contract/log-filter.js'
 import { get } from '../api.js'
 import { number } from '../format.js'
 import { Head, Time } from '../parts/basics.js'
@@ -74,9 +74,17 @@ const columns: readonly Column<LogEntry>[] = [
 
 const idsAtMost = 3
 
-function What({ entry: { changes, details, hosts } }: { entry: LogEntry }) {
+function What({ entry }: { entry: LogEntry }) {
+  const { changes, details, hosts } = entry
+  const messages = acceptedIn(entry)
   return (
     <>
+      {messages.slice(0, idsAtMost).map((id) => (
+        <a key={id} class="mono" href={link(['messages', id])}>
+          {id}{' '}
+        </a>
+      ))}
+      {messages.length > idsAtMost && `and ${number(messages.length - idsAtMost)} more `}
       {changes.map(({ ids, from, to }) => (
         <div key={`${from} ${to} ${ids[0]}`}>
           {from === to ? to : `${from} → ${to}`}:{' '}
