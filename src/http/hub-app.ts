@@ -24,6 +24,7 @@ import { startSampling } from './history.js'
 import { type Identities, openIdentities } from './identities.js'
 import { addJsonBodies } from './json-bodies.js'
 import { defaultLimits, type Limits } from './limits.js'
+import type { Listen } from './listen.js'
 import { createMetrics } from './metrics.js'
 import { addOpenApi } from './openapi.js'
 import { addPage } from './page.js'
@@ -54,6 +55,8 @@ export interface HubApp {
 export type Closers = (() => Promise<void> | void)[]
 
 export interface HubAppOptions extends Omit<ServerOptions, 'listen'> {
+  /** Absent where an application listens. */
+  readonly listen?: Listen | undefined
   /** Whether this machine alone reaches it. */
   isLocal(): boolean
   /** The path under which it is reached, where that is not the root. */
@@ -96,10 +99,8 @@ export async function openHubApp(options: HubAppOptions, closers: Closers): Prom
   const identities = options.identities ?? (await openIdentities({ reader, keys, tail, isLocal }))
   closers.push(() => identities.close())
   if (!isLocal() && !identities.anyExists) {
-    throw new HoldfastError(
-      'AUTHENTICATION_REQUIRED',
-      'what is listened on is not loopback, and no principal exists',
-    )
+    const where = options.listen?.host ?? 'the application'
+    throw new HoldfastError('AUTHENTICATION_REQUIRED', `${where} is not loopback, and no principal exists`)
   }
   const pulse = await startPulse({
     reader: readerOf(beatStore, keys),

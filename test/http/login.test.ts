@@ -71,7 +71,11 @@ describe('who speaks', () => {
       payloads: true,
     })
     expect(headers['cache-control']).toBe('no-store')
-    expect((await speak(hub.url, { path: '/v1/me', token: vera })).json).toMatchObject({ payloads: false })
+    const veras = async () => (await speak(hub.url, { path: '/v1/me', token: vera })).json
+    expect(await veras()).toMatchObject({ role: 'viewer', payloads: false })
+    await record.config('viewer_payloads', 1)
+    expect(await veras()).toMatchObject({ payloads: true })
+    await record.config('viewer_payloads', 0)
     const { token } = await hub.hub.addPrincipal({ name: 'n', role: 'node', host: 'a' }, 'tests')
     expect((await speak(hub.url, { path: '/v1/me', token })).json).toMatchObject({ role: 'node', host: 'a' })
     expectUnauthenticated(await speak(hub.url, { path: '/v1/me' }))

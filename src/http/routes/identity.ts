@@ -5,6 +5,7 @@ import { access } from '../access.js'
 import { cookieName, isSecure, requireOwnOrigin } from '../browsers.js'
 import type { Caller } from '../identities.js'
 import type { Limits } from '../limits.js'
+import { mayReadPayloads } from '../payload-access.js'
 import { problem } from '../problem.js'
 import { ownVersion } from '../version.js'
 import { type App, type RouteParts, replies } from './parts.js'
@@ -20,7 +21,8 @@ const loginWindowMs = 10_000
  * and no other site has it sent. For want of a path it goes to `v1/` below the hub's own address alone, wherever a
  * proxy or an application puts that.
  */
-export function addIdentityRoutes(app: App, { hub, identities, limits }: IdentityParts): void {
+export function addIdentityRoutes(app: App, parts: IdentityParts): void {
+  const { hub, identities, limits } = parts
   const version = ownVersion()
 
   app.get(
@@ -34,7 +36,7 @@ export function addIdentityRoutes(app: App, { hub, identities, limits }: Identit
         response: replies({ 200: meReply }),
       },
     },
-    async ({ caller }, reply) => reply.header('cache-control', 'no-store').send(meOf(caller)),
+    async ({ caller }, reply) => reply.header('cache-control', 'no-store').send(await meOf(caller)),
   )
   app.post(
     '/v1/login',
@@ -50,7 +52,7 @@ export function addIdentityRoutes(app: App, { hub, identities, limits }: Identit
       },
     },
     async ({ raw, body: { token } }, reply) => {
-      const me = meOf(await identities.recognise(token))
+      const me = await meOf(await identities.recognise(token))
       return reply
         .setCookie(cookieName, token, { ...cookie, secure: isSecure(raw) })
         .header('cache-control', 'no-store')
@@ -80,8 +82,9 @@ export function addIdentityRoutes(app: App, { hub, identities, limits }: Identit
         .send(undefined),
   )
 
-  function meOf({ name, role, host, anonymous }: Caller): Me {
-    const payloads = role === 'operator'
+  async function meOf(caller: Caller): Promise<Me> {
+    const { name, role, host, anonymous } = caller
+    const payloads = await mayReadPayloads(caller, parts)
     return {
       name,
       role,
