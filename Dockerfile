@@ -6,7 +6,7 @@ FROM node:22-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci
-COPY tsconfig.json tsconfig.build.json ./
+COPY tsconfig.json tsconfig.build.json vite.dashboard.config.ts ./
 COPY scripts/build.mjs scripts/
 COPY src src
 RUN npm run build

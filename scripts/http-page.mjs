@@ -31,7 +31,7 @@ Bodies are JSON (\`Content-Type: application/json\`). Times in answers are Unix 
 
 ## Who may
 
-Every route but the public ones wants a principal (\`holdfast principal add\`). It is named by a token, \`Authorization: Bearer <token>\`, or over HTTPS by the client certificate that the principal pins. What a principal may do is its role:
+Every route but the public ones wants a principal (\`holdfast principal add\`). It is named by a token, \`Authorization: Bearer <token>\`, or over HTTPS by the client certificate that the principal pins. A browser that logged in (\`POST /v1/login\`) names it by a cookie, for the page of the hub alone: [security.md](security.md#browsers). What a principal may do is its role:
 
 | role | what it may |
 |---|---|
@@ -42,7 +42,7 @@ Every route but the public ones wants a principal (\`holdfast principal add\`). 
 
 No principal, or one that is not known or was revoked, is \`UNAUTHENTICATED\` (401); one without the right is \`FORBIDDEN\` (403). A revocation also ends what is under way for that principal: polls that wait, and event streams.
 
-As long as no principal was ever added, a hub on a loopback address takes every local program for the operator. The header \`Holdfast-Actor\` (percent-encoded) then says whom the record shall name. Requests that come by way of a proxy, from a web page, or for another host name are refused all the same, and a hub on any other address does not start without a principal.
+As long as no principal was ever added, a hub on a loopback address takes every local program, and its own page, for the operator. The header \`Holdfast-Actor\` (percent-encoded) then says whom the record shall name. Requests that come by way of a proxy, from the web page of another origin, or for another host name are refused all the same, and a hub on any other address does not start without a principal.
 
 ## Problems
 
@@ -104,6 +104,8 @@ id: 1795981036125-0
 event: accept
 data: {"at":1795981036125,"verb":"accept","actor":"billing","changes":[],"hosts":["build-1"],"details":{…}}
 \`\`\`
+
+\`verb\`, \`actor\`, \`host\` and \`about\` choose among the entries, here and in \`GET /v1/log\`, which has the same entries by pages, the newest first. Whoever only wants to know that something changed asks with \`digestMs\`: then there is at most one event in so many milliseconds, \`changes\`, which says how many entries of which verb there were since the last one, and on which hosts something became runnable. Its id is that of the last of them.
 
 The log is capped (\`log_length\`). Where it no longer reaches back to the position, the first event is \`gap\`, with the position that was asked for (\`after\`) and the entry with which the log goes on (\`first\`): what lies between is lost to this stream, not to the record, so read the lists again.
 `

@@ -4,6 +4,7 @@
 --        then recipients, each host:<h> or session:<s>
 -- REPLY  id, replayed 0|1, recipients, made, log_id, deliveries [[id, host, session, state]...]; made < recipients:
 --        an obligation stands, hf_fan_out goes on. A replay names no deliveries: read them.
+--        Where wait_replicas asks for it replicas and replicas_ms come last: an answer only once WAIT says so.
 -- ERRORS STORE_UNKNOWN INVALID_ARGUMENT IDEMPOTENCY_MISMATCH PAYLOAD_TOO_LARGE TOO_MANY_RECIPIENTS NO_ROUTE
 --        HOST_FULL HOST_RETIRED MESSAGE_NOT_FOUND RECORD_DAMAGED
 -- STATES - -> queued

@@ -2,6 +2,7 @@
 -- KEYS   1 tag
 -- ARGV   for each message (1 to 100 of them): how many recipients it names, then the arguments of hf_accept
 -- REPLY  results [the reply of hf_accept | failure 'CODE text' ...]
+--        Where wait_replicas asks for it replicas and replicas_ms come last: an answer only once WAIT says so.
 -- ERRORS STORE_UNKNOWN INVALID_ARGUMENT (a list that cannot be taken apart) RECORD_DAMAGED; those of hf_accept stand in
 --        the results
 -- STATES - -> queued

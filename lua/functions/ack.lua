@@ -2,6 +2,7 @@
 -- KEYS   1 tag
 -- ARGV   host node incarnation, then items of: delivery epoch
 -- REPLY  log_id, results [[id, ok, epoch, state | code, owner]...]
+--        Where wait_replicas asks for it replicas and replicas_ms come last: an answer only once WAIT says so.
 -- ERRORS STORE_UNKNOWN INVALID_ARGUMENT NOT_JOINED SUPERSEDED HOST_RETIRED LEFT
 -- STATES mirrored -> delivered
 do

@@ -3,6 +3,7 @@
 -- ARGV   host node incarnation, then items of: delivery epoch grant idempotent(0|1: begin again, under the same grant,
 --        what an earlier process of this node began and did not settle)
 -- REPLY  log_id, results [[id, ok, epoch, state, attempt, replay? | code, owner, detail]...]
+--        Where wait_replicas asks for it replicas and replicas_ms come last: an answer only once WAIT says so.
 -- ERRORS STORE_UNKNOWN INVALID_ARGUMENT NOT_JOINED SUPERSEDED HOST_RETIRED LEFT NOT_ATTESTED
 -- STATES delivered and idle -> executing | failed (blocked, expired)
 do

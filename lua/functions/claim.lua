@@ -5,6 +5,7 @@
 -- REPLY  log_id, now, more 0|1, again 0|1 (answered before), next_at_ms (0: none), stream_id, bell_id, ghosts [entry...], missing [id...],
 --        deliveries [[id, epoch, state, how new|parked|resume|takeover, attempts, session, session_epoch, conversation, message,
 --        sender, parent, content_type, sha256, payload]...]
+--        Where wait_replicas asks for it replicas and replicas_ms come last: an answer only once WAIT says so.
 -- ERRORS STORE_UNKNOWN INVALID_ARGUMENT NOT_JOINED SUPERSEDED HOST_RETIRED LEFT STALE_REQUEST NOT_ATTESTED
 -- STATES queued -> claimed | queued (parked) | failed; claimed, mirrored, delivered and idle -> the same under a
 --        new epoch, or held (poison); open attempts of gone executors -> unknown list

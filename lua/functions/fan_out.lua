@@ -2,6 +2,7 @@
 -- KEYS   1 tag
 -- ARGV   message chunk (1 to 1000)
 -- REPLY  id, recipients, made, log_id, deliveries [[id, host, session, state]...]; complete when made = recipients
+--        Where wait_replicas asks for it replicas and replicas_ms come last: an answer only once WAIT says so.
 -- ERRORS STORE_UNKNOWN INVALID_ARGUMENT MESSAGE_NOT_FOUND NO_ROUTE RECORD_DAMAGED
 -- STATES - -> queued
 do

@@ -2,6 +2,7 @@
 -- KEYS   1 tag
 -- ARGV   kind(pause|hold|block) scope actor
 -- REPLY  fence, reason (as it stood), rung (hosts woken), left (held ones that the next claims requeue), log_id
+--        Where wait_replicas asks for it replicas and replicas_ms come last: an answer only once WAIT says so.
 -- ERRORS STORE_UNKNOWN INVALID_ARGUMENT FENCE_NOT_FOUND
 -- STATES what a hold parked: held -> queued; what a pause parked is served by the next claims
 do

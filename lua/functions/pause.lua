@@ -2,6 +2,7 @@
 -- KEYS   1 tag
 -- ARGV   scope(hub|host:<h>|conversation:<c>|session:<s>) reason actor [until_ms]
 -- REPLY  fence, replaced (the former reason, or ''), log_id
+--        Where wait_replicas asks for it replicas and replicas_ms come last: an answer only once WAIT says so.
 -- ERRORS STORE_UNKNOWN INVALID_ARGUMENT RECORD_DAMAGED
 -- STATES none here; claims park, begins answer PAUSED
 do

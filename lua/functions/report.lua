@@ -3,6 +3,7 @@
 -- ARGV   host node incarnation, then items of: attempt|delivery grant key kind result error_code error_json ended(0|1)
 --        kind: result | terminal | not_sent | outcome_unknown; ended: with the latter, the executor has ended
 -- REPLY  log_id, results [[id, ok, epoch, state, attempt, outcome, replayed? | code, owner, detail]...]
+--        Where wait_replicas asks for it replicas and replicas_ms come last: an answer only once WAIT says so.
 -- ERRORS STORE_UNKNOWN INVALID_ARGUMENT NOT_JOINED
 -- STATES executing -> done | terminal | not_sent | unknown list; after not_sent the delivery stays, is requeued or held
 do

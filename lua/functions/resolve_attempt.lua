@@ -2,6 +2,7 @@
 -- KEYS   1 tag
 -- ARGV   attempt as(result|terminal|not_sent) evidence actor force(0|1) result
 -- REPLY  id, state, epoch, outcome, log_id
+--        Where wait_replicas asks for it replicas and replicas_ms come last: an answer only once WAIT says so.
 -- ERRORS STORE_UNKNOWN INVALID_ARGUMENT DELIVERY_NOT_FOUND ATTEMPT_NOT_FOUND ALREADY_SETTLED EXECUTING
 -- STATES executing -> done | terminal | not_sent; after not_sent the delivery is queued again, or held
 do

@@ -2,6 +2,7 @@
 -- KEYS   1 tag
 -- ARGV   delivery as(queued|failed) evidence actor
 -- REPLY  id, state, epoch, log_id
+--        Where wait_replicas asks for it replicas and replicas_ms come last: an answer only once WAIT says so.
 -- ERRORS STORE_UNKNOWN INVALID_ARGUMENT DELIVERY_NOT_FOUND NOT_UNKNOWN
 -- STATES unknown -> queued | failed
 do

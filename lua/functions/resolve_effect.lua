@@ -2,6 +2,7 @@
 -- KEYS   1 tag
 -- ARGV   effect as(result|terminal|not_sent) evidence actor force(0|1) result
 -- REPLY  kind settled, outcome, and the row as claim answers it
+--        Where wait_replicas asks for it replicas and replicas_ms come last: an answer only once WAIT says so.
 -- ERRORS STORE_UNKNOWN INVALID_ARGUMENT EFFECT_NOT_FOUND ALREADY_SETTLED EXECUTING
 -- STATES executing -> done | terminal | free
 do

@@ -3,6 +3,7 @@
 -- ARGV   effect executor grant epoch kind(result|terminal|not_sent|outcome_unknown) result error_code error_json
 -- REPLY  kind settled|refused, outcome?, again?, code? (STALE_EPOCH NOT_OWNER ALREADY_SETTLED), detail?, and the row as
 --        claim answers it
+--        Where wait_replicas asks for it replicas and replicas_ms come last: an answer only once WAIT says so.
 -- ERRORS STORE_UNKNOWN INVALID_ARGUMENT EFFECT_NOT_FOUND RESULT_TOO_LARGE
 -- STATES executing -> done | terminal | free | unknown list
 do

@@ -4,6 +4,7 @@
 -- ARGV   host node incarnation, then items of: delivery epoch grant|''
 -- REPLY  log_id, results [[id, ok, epoch, state | code, owner]...] of the handoff, begun [[id, ok, epoch, state, attempt |
 --        code, owner, detail]...] of the begins of those that were handed off
+--        Where wait_replicas asks for it replicas and replicas_ms come last: an answer only once WAIT says so.
 -- ERRORS STORE_UNKNOWN INVALID_ARGUMENT NOT_JOINED SUPERSEDED HOST_RETIRED LEFT NOT_ATTESTED
 -- STATES claimed, mirrored -> delivered; then -> executing | held | failed (blocked, expired) | queued (its session moved)
 do

@@ -2,6 +2,7 @@
 -- KEYS   1 tag
 -- ARGV   effect payload_hash executor grant basis(probe|idempotent) epoch started_at time_limit_ms('' for none)
 -- REPLY  kind claimed|refused, code? (STALE_EPOCH TOO_YOUNG NOT_RECOVERABLE), detail?, and the row as claim answers it
+--        Where wait_replicas asks for it replicas and replicas_ms come last: an answer only once WAIT says so.
 -- ERRORS STORE_UNKNOWN INVALID_ARGUMENT PAYLOAD_MISMATCH EFFECT_NOT_FOUND NOT_ATTESTED
 -- STATES executing -> executing under a new epoch
 do

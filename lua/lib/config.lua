@@ -32,6 +32,7 @@ hf.settings = {
   sweep_reports_ms = { default = 15000, least = 0 },
   sweep_retention_ms = { default = 60000, least = 0 },
   sweep_stale_ms = { default = 10000, least = 0 },
+  viewer_payloads = { default = 0, least = 0 },
   wait_replicas = { default = 0, least = 0 },
   wait_replicas_ms = { default = 1000, least = 10 },
 }

@@ -47,6 +47,8 @@ export interface Calls {
   call<Schema extends z.ZodType>(call: Call<Schema>): Promise<Answer<z.output<Schema>>>
   /** The same, repeated until it is answered or the deadline has passed: for calls that are safe to repeat. */
   repeat<Schema extends z.ZodType>(call: Call<Schema>): Promise<Answer<z.output<Schema>>>
+  /** GETs bytes, as `repeat` does. */
+  bytes(path: string): Promise<Pick<ExchangeReply, 'body' | 'headers'>>
   /** A reply that is read as it comes. */
   stream(path: string, headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Readable>
   close(): void
@@ -67,17 +69,17 @@ export function openCalls(address: HubAddress & { readonly deadlineMs?: number |
   const identity = identityOf(token)
   const ownDeadlineMs = address.deadlineMs ?? defaultDeadlineMs
 
-  async function call<Schema extends z.ZodType>({
+  /** A reply that says that it went well. */
+  async function exchanged({
     method,
     path,
     body,
     headers,
-    reply: schema,
     deadlineMs = ownDeadlineMs,
     waits = false,
     signal,
     onSent,
-  }: Call<Schema>): Promise<Answer<z.output<Schema>>> {
+  }: Omit<Call<z.ZodType>, 'reply'>): Promise<ExchangeReply> {
     const text = body === undefined || typeof body === 'string' ? body : JSON.stringify(body)
     const reply = await (waits ? waiting : exchanger)
       .exchange({
@@ -93,17 +95,28 @@ export function openCalls(address: HubAddress & { readonly deadlineMs?: number |
         throw failureOf(error)
       })
     if (reply.status < 200 || reply.status > 299) throw problemOf(reply)
+    return reply
+  }
+
+  async function call<Schema extends z.ZodType>(given: Call<Schema>): Promise<Answer<z.output<Schema>>> {
+    const { method, path, reply: schema } = given
+    const reply = await exchanged(given)
     const parsed = schema.safeParse(reply.status === 204 ? undefined : jsonOf(reply))
     if (!parsed.success) throw notAHub(`the answer to ${method} ${path.split('?', 1)[0]} has another form`)
     return { value: parsed.data, status: reply.status, headers: reply.headers }
   }
 
-  async function repeat<Schema extends z.ZodType>(given: Call<Schema>): Promise<Answer<z.output<Schema>>> {
+  const repeat: Calls['repeat'] = (given) => repeated(given, (deadlineMs) => call({ ...given, deadlineMs }))
+
+  async function repeated<Reply>(
+    given: Pick<Call<z.ZodType>, 'deadlineMs' | 'signal'>,
+    once: (deadlineMs: number) => Promise<Reply>,
+  ): Promise<Reply> {
     const deadlineAt = performance.now() + (given.deadlineMs ?? ownDeadlineMs)
     for (let failures = 1; ; failures += 1) {
       const leftMs = Math.max(1, deadlineAt - performance.now())
       try {
-        return await call({ ...given, deadlineMs: leftMs })
+        return await once(leftMs)
       } catch (error) {
         const waitMs = backoffMs(retry, failures)
         if (!isRepeatable(error) || given.signal?.aborted) throw error
@@ -138,7 +151,10 @@ export function openCalls(address: HubAddress & { readonly deadlineMs?: number |
     waiting.close()
   }
 
-  return { call, repeat, stream, close }
+  const bytes: Calls['bytes'] = (path) =>
+    repeated({}, (deadlineMs) => exchanged({ method: 'GET', path, deadlineMs }))
+
+  return { call, repeat, bytes, stream, close }
 }
 
 /** Errors that say nothing about the call itself: the same call may be made again. */

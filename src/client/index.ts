@@ -11,6 +11,8 @@ export type {
   FenceOptions,
   HubCalls,
   LogPageOptions,
+  MessageFilter,
+  Payload,
 } from '../contract/hub.js'
 export { hubNames, hubOf, qualifiedId } from '../contract/hub-set.js'
 export type { LogFilter } from '../contract/log-filter.js'

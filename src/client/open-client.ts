@@ -31,6 +31,7 @@ import {
   hostsReply,
   logReply,
   longestWaitMs,
+  messagesReply,
   pendingReply,
   principalReply,
   principalsReply,
@@ -92,7 +93,7 @@ function openOne(options: Omit<ClientOptions, 'hubs'>): Client {
   }
 }
 
-type MessageCalls = Pick<HubCalls, 'accept' | 'resend' | 'message' | 'waitFor'>
+type MessageCalls = Pick<HubCalls, 'accept' | 'resend' | 'message' | 'messagePage' | 'payload' | 'waitFor'>
 
 function messageCalls(calls: Calls): MessageCalls {
   const read = async (id: string, waitMs = 0, signal?: AbortSignal) => {
@@ -117,6 +118,20 @@ function messageCalls(calls: Calls): MessageCalls {
       return acceptedOf(await calls.repeat({ method: 'POST', path, headers, body, reply: acceptedReply }))
     },
     message: (id) => read(id),
+    messagePage: async ({ id, key, conversation, sender, cursor, limit } = {}) => {
+      const path = `/v1/messages${query({ id, key, conversation, sender, cursor, limit })}`
+      const { value } = await calls.repeat({ method: 'GET', path, reply: messagesReply })
+      return { entries: value.messages, cursor: value.cursor }
+    },
+    payload: async (id) => {
+      const { body, headers } = await calls.bytes(`/v1/messages/${part(id)}/payload`)
+      const contentType = headers['holdfast-content-type']
+      return {
+        bytes: body,
+        ...(typeof contentType === 'string' ? { contentType: decodeURIComponent(contentType) } : {}),
+        sha256: String(headers['holdfast-sha256'] ?? ''),
+      }
+    },
     waitFor: async (id, timeoutMs, signal) => {
       const deadlineAt = performance.now() + timeoutMs
       while (!signal?.aborted) {

@@ -259,7 +259,7 @@ const catalogue = {
   UNAUTHENTICATED: {
     status: 401,
     cause: 'no credentials, or none that are known here and not revoked',
-    next: 'send `Authorization: Bearer <token>` or use the pinned client certificate; `holdfast principal add` makes one',
+    next: 'send `Authorization: Bearer <token>`, use the pinned client certificate, or log in on the page; `holdfast principal add` makes a token',
   },
   FORBIDDEN: {
     status: 403,
@@ -310,7 +310,7 @@ const catalogue = {
   },
   RATE_LIMITED: {
     status: 429,
-    cause: 'this principal sends more requests than it may',
+    cause: 'more requests than one principal may send, or more tries to log in than one address may make',
     next: 'repeat the same call after the seconds in Retry-After',
   },
   OVERLOADED: {

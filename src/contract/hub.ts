@@ -2,7 +2,7 @@ import type { EffectCalls, EffectSettled } from './effects.js'
 import type { EventsOptions, HubEvent } from './events.js'
 import type { LogFilter } from './log-filter.js'
 import type { OutgoingMessage, Recipient } from './message.js'
-import type { Overview } from './overview.js'
+import type { MessageHead, Overview } from './overview.js'
 import type { Role } from './principals.js'
 import type { SessionClosing, SessionOpening } from './sessions.js'
 import type { DeliveryState } from './states.js'
@@ -66,6 +66,22 @@ export interface DeliveryPage {
 export interface Page<Entry> {
   readonly entries: readonly Entry[]
   readonly cursor?: string | undefined
+}
+
+/** Messages that match every member. An id or a key names one, of whatever age. */
+export interface MessageFilter extends PageOptions {
+  readonly id?: string | undefined
+  readonly key?: string | undefined
+  readonly conversation?: string | undefined
+  readonly sender?: string | undefined
+}
+
+/** What a message carries. */
+export interface Payload {
+  readonly bytes: Uint8Array
+  readonly contentType?: string | undefined
+  /** Of the bytes, lower-case hex. */
+  readonly sha256: string
 }
 
 /** A page of the log, of the entries that a filter wants. */
@@ -162,6 +178,13 @@ export interface HubCalls extends EffectCalls {
   resend(messageId: string, options: { key: string; to?: readonly Recipient[] }): Promise<Accepted>
   /** @throws MESSAGE_NOT_FOUND */
   message(id: string): Promise<MessageView>
+  /**
+   * Accepted messages, the newest first, as far as the log reaches back. A page looks at a bounded number of entries of
+   * the log: it may be empty and have a cursor all the same. @throws INVALID_ARGUMENT
+   */
+  messagePage(filter?: MessageFilter): Promise<Page<MessageHead>>
+  /** The bytes of a message. @throws MESSAGE_NOT_FOUND; over HTTP FORBIDDEN to viewers, unless `viewer_payloads` is 1 */
+  payload(messageId: string): Promise<Payload>
   /** The message once all its deliveries are settled, or as it stands after `timeoutMs`. */
   waitFor(messageId: string, timeoutMs: number, signal?: AbortSignal): Promise<MessageView>
   /** @throws DELIVERY_NOT_FOUND */

@@ -90,3 +90,8 @@ export function escapePart(part: string): string {
     return `%${character.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`
   })
 }
+
+/** An id in a header: a blank is written `%20` and a percent sign `%25`, nothing else; percent-decoding gives it back. */
+export function headerText(id: string): string {
+  return id.replaceAll('%', '%25').replaceAll(' ', '%20')
+}

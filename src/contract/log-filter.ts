@@ -106,3 +106,9 @@ export function entryOfMessage(message: string): string {
   const [ms = '', number = ''] = message.split('-')
   return `${ms}-${Math.floor(Number(number) / idsAnEntry)}`
 }
+
+/** The least id that a message of an entry can have. */
+export function leastMessageOf(entry: string): string {
+  const [ms = '', sequence = ''] = entry.split('-')
+  return `${ms}-${String(Number(sequence) * idsAnEntry).padStart(8, '0')}`
+}

@@ -25,7 +25,12 @@ export const overviewSchema = z
     at: timeMs.describe('when it was read, by the clock of Redis'),
     recipients: count.describe('recipients of all messages that were ever accepted'),
     deliveries: z.record(z.enum(deliveryStates), count).describe('deliveries by state'),
-    attempts: z.object({ done: count, terminal: count }).describe('attempts settled for good, by outcome'),
+    attempts: z
+      .object({
+        done: count.describe('with a result'),
+        terminal: count.describe('will never succeed'),
+      })
+      .describe('attempts settled for good, by outcome'),
     pruned: count.describe('deliveries that went with the retention'),
     takeovers: count.describe('deliveries taken over from a node that was gone'),
     lateReports: count.describe('reports refused because the attempt had an outcome'),
@@ -34,21 +39,25 @@ export const overviewSchema = z
       .record(z.enum(effectBases), count)
       .describe('effects taken over after an unknown outcome'),
     resolutions: count.describe('unknown outcomes that an operator decided'),
-    lists: z.record(z.enum(listNames), listVitalsSchema),
-    hosts: count.describe('hosts that were ever sent to or joined'),
+    lists: z.record(z.enum(listNames), listVitalsSchema).describe('where something waits'),
+    hosts: count.describe('hosts that were ever sent to or joined; of a set: on each of its hubs'),
     strandedHosts: count.describe('hosts with work and no live node, as the sweep `stale` saw it last'),
-    fences: count.describe('fences that stand, lapsed ones that nobody lifted too'),
+    fences: count.describe(
+      'fences that stand, lapsed ones that nobody lifted too; of a set: on each of its hubs',
+    ),
     effectsExecuting: count.describe('effects that are claimed and not settled'),
-    nodes: z.object({
-      live: count,
-      silent: count.describe('not left, and not heard within stale_after_ms'),
-      blockingLongestMs: z
-        .number()
-        .describe('the longest that synchronous work held a live node, last period'),
-      progressAgeMs: z.number().describe('since a live node last had an answer to a claim; the worst'),
-      mirrorMeanMs: z.number().describe('a commit of a mirror, in the last heartbeat period'),
-      mirrorLongestMs: z.number(),
-    }),
+    nodes: z
+      .object({
+        live: count.describe('heard within stale_after_ms; of a set: on each of its hubs'),
+        silent: count.describe('not left, and not heard within stale_after_ms'),
+        blockingLongestMs: z
+          .number()
+          .describe('the longest that synchronous work held a live node, last period'),
+        progressAgeMs: z.number().describe('since a live node last had an answer to a claim; the worst'),
+        mirrorMeanMs: z.number().describe('a commit of a mirror, in the last heartbeat period'),
+        mirrorLongestMs: z.number(),
+      })
+      .describe('nodes that have not left'),
   })
   .meta({ id: 'Overview' })
 export type Overview = z.infer<typeof overviewSchema>
@@ -65,10 +74,10 @@ export const sampleSchema = z
   .object({
     at: timeMs,
     recipients: count.describe('accepted until then'),
-    done: count,
-    terminal: count,
-    failed: count,
-    queued: count,
+    done: count.describe('attempts settled with a result until then'),
+    terminal: count.describe('attempts settled as terminal until then'),
+    failed: count.describe('deliveries that failed, and are not pruned'),
+    queued: count.describe('deliveries that wait'),
     inFlight: count.describe('claimed or mirrored'),
     open: count.describe('delivered and not finished'),
     held: count,

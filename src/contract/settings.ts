@@ -111,6 +111,11 @@ export const settings = {
     meaning: 'how often the sweep retention runs; 0: not by itself',
   },
   sweep_stale_ms: { default: 10_000, least: 0, meaning: 'how often the sweep stale runs; 0: not by itself' },
+  viewer_payloads: {
+    default: 0,
+    least: 0,
+    meaning: '1: viewers may read the payloads of messages over HTTP',
+  },
   wait_replicas: {
     default: 0,
     least: 0,

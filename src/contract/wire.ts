@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { errorCatalogue } from './errors.js'
 import { recipientSchema } from './message.js'
+import { messageHeadSchema } from './overview.js'
 import { roles } from './principals.js'
 import { settings } from './settings.js'
 import { deliveryStates } from './states.js'
@@ -37,6 +38,7 @@ import {
 
 export * from './wire-effects.js'
 export * from './wire-log.js'
+export * from './wire-me.js'
 export * from './wire-nodes.js'
 export { count, cursor, epoch, host, id, longestWaitMs, mostItems, text } from './wire-parts.js'
 
@@ -86,6 +88,18 @@ export const acceptedReply = z
 
 export const waitQuery = z.strictObject({
   waitMs: numeric(0, longestWaitMs).optional().describe('wait this long until all deliveries are settled'),
+})
+
+export const messagesQuery = z.strictObject({
+  id: messageId.optional().describe('this one, of whatever age; an empty list where there is none'),
+  key: id.optional().describe('the one that was accepted under this idempotency key, of whatever age'),
+  conversation: id.optional(),
+  sender: id.optional().describe('who sent them; for a producer itself'),
+  ...pageMembers,
+})
+export const messagesReply = z.object({
+  messages: z.array(messageHeadSchema).describe('the newest first'),
+  cursor: cursor.optional(),
 })
 
 // Deliveries and lists

@@ -29,6 +29,8 @@ export const access = {
   messages: ['producer', 'viewer'],
   /** Whoever executes: services that send, and nodes. */
   effects: ['producer', 'node'],
+  /** Whoever is known, in every role. */
+  known: ['producer', 'node', 'viewer'],
   /** Viewers, and nodes for their own host. */
   hosts: ['viewer', 'node'],
 } as const satisfies Record<string, Access>

@@ -135,10 +135,10 @@ const statusOfGone = 499
 
 const rateWindowSeconds = 10
 
-/** A rate for each principal, so that one that runs wild does not keep the others out. */
+/** A rate for each principal, so that one that runs wild does not keep the others out; a route may have its own. */
 async function addRateLimit(app: App, limits: Limits): Promise<void> {
-  if (limits.ratePerSecond === 0) return
   await app.register(rateLimit, {
+    global: limits.ratePerSecond > 0,
     hook: 'preParsing',
     max: limits.ratePerSecond * rateWindowSeconds,
     timeWindow: rateWindowSeconds * 1000,

@@ -8,6 +8,10 @@ const headersAtMost = 200
 const singular = new Set([
   'host',
   'authorization',
+  'cookie',
+  'origin',
+  'sec-fetch-site',
+  'holdfast-page',
   'content-type',
   'content-encoding',
   'idempotency-key',

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import fastifyCookie from '@fastify/cookie'
 import helmet from '@fastify/helmet'
 import * as sse from '@fastify/sse'
 import Fastify, {
@@ -26,6 +27,7 @@ import { defaultLimits, type Limits } from './limits.js'
 import { isLoopback } from './listen.js'
 import { createMetrics } from './metrics.js'
 import { addOpenApi } from './openapi.js'
+import { addPage } from './page.js'
 import { sendProblem } from './problem.js'
 import { startPulse } from './pulse.js'
 import { metricsPage, type Readiness, readiness } from './routes/health.js'
@@ -144,8 +146,11 @@ export async function openHubApp(options: HubAppOptions, closers: Closers): Prom
   addHeadCheck(app)
   const admission = await addAdmission(app, { ...parts, limits, metrics, pulse, log })
   await addPageHeaders(app, tls !== undefined)
+  // It sets cookies alone: identities read them, and strictly.
+  await app.register(fastifyCookie, { hook: false })
   await app.register(ssePlugin, { heartbeatInterval: 15_000 })
   await addOpenApi(app, options.ofSet === true ? `/hubs/${hub.name}` : undefined)
+  await addPage(app, options.pageDir)
   const all = {
     ...parts,
     metrics,

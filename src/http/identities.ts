@@ -8,6 +8,7 @@ import type { LogTail } from '../hub/log-tail.js'
 import { digestOf, type PrincipalRow, readPrincipals } from '../hub/principals.js'
 import type { Keys } from '../record/keys.js'
 import type { Reader } from '../record/reader.js'
+import { cookieOf, requireOwnOrigin, requireOwnPage } from './browsers.js'
 import { sharedEnd } from './ends.js'
 import { isLoopback } from './listen.js'
 
@@ -28,6 +29,8 @@ export interface Caller {
 export interface Identities {
   /** @throws UNAUTHENTICATED, STORE_UNAVAILABLE, STORE_UNKNOWN */
   authenticate(request: IncomingMessage): Promise<Caller>
+  /** Whose token this is. @throws UNAUTHENTICATED, STORE_UNAVAILABLE, STORE_UNKNOWN */
+  recognise(token: string): Promise<Caller>
   /** True when somebody was ever added: from then on nobody is anonymous. */
   readonly anyExists: boolean
   /** Reads all principals again. */
@@ -47,7 +50,7 @@ const staleAfterMs = 3000
 const unknownEveryMs = 1000
 /** The name of whoever speaks while no principal exists, where the request names none. */
 const anonymousName = 'loopback'
-/** Headers that proxies and web pages send. */
+/** Headers that proxies send. */
 const foreign = [
   'forwarded',
   'x-forwarded-for',
@@ -55,7 +58,6 @@ const foreign = [
   'x-forwarded-proto',
   'x-real-ip',
   'via',
-  'origin',
 ] as const
 
 /** @throws STORE_UNAVAILABLE, STORE_UNKNOWN */
@@ -149,14 +151,36 @@ export async function openIdentities(parts: {
     return certificate === undefined ? undefined : byCertificate.get(certificate)
   }
 
+  /**
+   * By the token that a program sends, or by what a browser sends of itself: the cookie, a certificate, or nothing
+   * at all while nobody has to say more. For the latter it must be the hub's own page that has it sent.
+   */
   async function authenticate(request: IncomingMessage): Promise<Caller> {
     await current()
     const token = bearerToken(request)
     const certificate = certificateOf(request)
-    if (token === undefined && certificate === undefined) {
-      if (anyExists || !loopback) throw new HoldfastError('UNAUTHENTICATED')
-      return anonymous(request)
+    if (token !== undefined) return await callerBy(token, certificate)
+    requireOwnOrigin(request)
+    const isOpen = !anyExists && loopback
+    const cookie = cookieOf(request)
+    // Browsers keep one for all ports of a machine: it may be of another hub, before this one has principals.
+    if (cookie !== undefined && !isOpen) {
+      const caller = await callerBy(cookie, certificate)
+      requireOwnPage(request)
+      return caller
     }
+    if (certificate !== undefined) return await callerBy(undefined, certificate)
+    if (!isOpen) throw new HoldfastError('UNAUTHENTICATED')
+    return anonymous(request)
+  }
+
+  async function recognise(token: string): Promise<Caller> {
+    await current()
+    return await callerBy(token, undefined)
+  }
+
+  /** @throws UNAUTHENTICATED */
+  async function callerBy(token: string | undefined, certificate: string | undefined): Promise<Caller> {
     let known = find(token, certificate)
     if (known === undefined) {
       // A reading under way may bring it.
@@ -168,13 +192,13 @@ export async function openIdentities(parts: {
     return { name, role, host, scopes, anySender, anonymous: false, signal: known.revocation.signal }
   }
 
-  /** Nothing but a process of this machine that means this server: no page of a browser, no proxy. */
+  /** Nothing but a process of this machine that means this server, or the hub's own page: no proxy. */
   function anonymous(request: IncomingMessage): Caller {
     const { host = '' } = request.headers
     if (!isLoopback(hostOf(host)) || foreign.some((name) => request.headers[name] !== undefined)) {
       throw new HoldfastError(
         'UNAUTHENTICATED',
-        'without a principal only local programs are served: the request names another host, a proxy or a web page',
+        'without a principal only this machine is served: the request names another host, or a proxy',
       )
     }
     const actor = request.headers['holdfast-actor']
@@ -200,6 +224,7 @@ export async function openIdentities(parts: {
 
   return {
     authenticate,
+    recognise,
     get anyExists() {
       return anyExists
     },

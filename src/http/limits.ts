@@ -16,6 +16,8 @@ export interface Limits {
   readonly stalledMs: number
   /** Requests a second of one principal; a burst of ten seconds' worth is let through. 0: no limit. */
   readonly ratePerSecond: number
+  /** Tries to log in from one address in ten seconds. 0: no limit. */
+  readonly loginTries: number
   /** Requests under way at the same time, those that wait left out. */
   readonly underWay: number
   /** Requests that wait for something at the same time: claims, waits for messages, event streams. */
@@ -35,6 +37,7 @@ export const defaultLimits: Limits = {
   idleMs: 75_000,
   stalledMs: 120_000,
   ratePerSecond: 2000,
+  loginTries: 30,
   underWay: 1000,
   waiting: 20_000,
   lagMs: 1000,

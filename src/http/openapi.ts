@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import swagger from '@fastify/swagger'
 import swaggerUi from '@fastify/swagger-ui'
 import Fastify from 'fastify'
@@ -9,10 +8,12 @@ import {
   validatorCompiler,
 } from 'fastify-type-provider-zod'
 import { toJSONSchema, type z } from 'zod'
+import { cookieName } from './browsers.js'
 import { defaultLimits } from './limits.js'
 import { type OpenApiDocument, tidied } from './openapi-document.js'
 import { type AllParts, addRoutes } from './routes/index.js'
 import type { App } from './routes/parts.js'
+import { ownVersion } from './version.js'
 
 /**
  * `/openapi.json` and `/docs`, made from the same schemas that check requests. `below` is the path under which the
@@ -84,6 +85,13 @@ async function addDocument(app: App, below?: string): Promise<void> {
 /** One of them is enough. */
 const securitySchemes = {
   token: { type: 'http', scheme: 'bearer', description: 'The token of a principal' },
+  cookie: {
+    type: 'apiKey',
+    in: 'cookie',
+    name: cookieName,
+    description:
+      'The token of a principal, as `login` sets it; with it `Holdfast-Page: 1` where something is changed',
+  },
   certificate: { type: 'mutualTLS', description: 'The client certificate that a principal pins' },
 }
 
@@ -98,6 +106,7 @@ const tags: readonly (readonly [name: string, description: string])[] = [
   ['sweeps', 'What puts a hub right without being asked, and the audit that compares everything'],
   ['nodes', 'What a node says of itself and of the deliveries of its host'],
   ['events', 'The log, as it grows'],
+  ['identity', 'Who speaks, and how a browser says so'],
   ['health', 'What watches a hub'],
 ]
 
@@ -125,9 +134,4 @@ function plain({ zodSchema, jsonSchema }: Parameters<NonNullable<ZodToJsonConfig
   if (jsonSchema.format !== undefined) delete jsonSchema.pattern
   if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum
   if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum
-}
-
-function ownVersion(): string {
-  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8')
-  return String((JSON.parse(text) as { version: string }).version)
 }

@@ -27,6 +27,8 @@ export interface ServerOptions {
   readonly sweeps: StartSweeper
   /** Where the Lua sources are; the package's own when absent. */
   readonly luaDir?: string | undefined
+  /** Where the built page is; the package's own when absent. */
+  readonly pageDir?: string | undefined
   /** Tests only: see `points`. */
   readonly onPoint?: OnPoint | undefined
 }

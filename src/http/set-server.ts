@@ -10,6 +10,7 @@ import { watchCrowds } from './crowds.js'
 import { addHeadCheck } from './heads.js'
 import { addPageHeaders, type Closers, type HubApp, makeApp, openHubApp } from './hub-app.js'
 import { defaultLimits } from './limits.js'
+import { addPage } from './page.js'
 import { problem } from './problem.js'
 import { watchMethods } from './routes/index.js'
 import { type App, replies } from './routes/parts.js'
@@ -83,14 +84,18 @@ async function openApps(
   return new Map(names.map((name, at) => [name, apps[at] as HubApp]))
 }
 
-/** Below a hub's name everything is that hub's, as if it stood at the root of a server of its own. */
+/**
+ * Below a hub's name everything is that hub's, as if it stood at the root of a server of its own. The name alone
+ * leads there, so that what a page names relative to itself is found.
+ */
 function dispatch(front: App, apps: ReadonlyMap<string, HubApp>): void {
   const { server, routing } = front
   server.off('request', routing)
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     const [, origin = '', name = '', rest = ''] = belowHub.exec(request.url ?? '') ?? []
     const found = apps.get(name)
-    if (found === undefined) return routing(request, response)
+    const looks = request.method === 'GET' || request.method === 'HEAD'
+    if (found === undefined || (looks && !rest.startsWith('/'))) return routing(request, response)
     request.url = `${origin}${rest.startsWith('/') ? '' : '/'}${rest}`
     return found.app.routing(request, response)
   })
@@ -102,11 +107,12 @@ const belowHub = /^((?:https?:\/\/[^/?#]*)?)\/hubs\/([^/?#]+)((?:[/?].*)?)$/i
 /** What is at the root: the names, health and metrics of all hubs. */
 async function makeFront(
   apps: ReadonlyMap<string, HubApp>,
-  { log, limits, tls }: Omit<ServerOptions, 'hub'>,
+  { log, limits, tls, pageDir }: Omit<ServerOptions, 'hub'>,
 ): Promise<App> {
   const app = makeApp(log, { ...defaultLimits, ...limits }, tls)
   addHeadCheck(app)
   await addPageHeaders(app, tls !== undefined)
+  await addPage(app, pageDir)
   await app.register(async (scope) => addRootRoutes(scope as unknown as App, apps))
   return app
 }
@@ -118,6 +124,12 @@ function addRootRoutes(app: App, apps: ReadonlyMap<string, HubApp>): void {
   collectDefaultMetrics({ register: registry })
 
   app.get('/hubs', { schema: { response: replies({ 200: hubsReply }) } }, async () => ({ hubs: names }))
+  for (const name of names) {
+    app.get(`/hubs/${name}`, async (request, reply) => {
+      const [, query = ''] = /(\?.*)$/.exec(request.url) ?? []
+      return reply.redirect(`${name}/${query}`, 307)
+    })
+  }
   app.get('/livez', async (_, reply) => reply.type('text/plain').send('ok\n'))
   app.get(
     '/readyz',

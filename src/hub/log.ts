@@ -12,14 +12,14 @@ export const lookedAtAtMost = 2000
 const entriesAtOnce = 500
 const cursorPattern = /^\d{1,15}-\d{1,15}$/
 
-/** Entries of the log before an id, or from its end, the newest first; the first slice is of so many. */
-export async function* entriesBefore(
+/** Entries of the log from a place back, as XREVRANGE takes it, the newest first; the first slice is of so many. */
+export async function* entriesBack(
   reader: Reader,
   keys: Keys,
-  before: string | undefined,
+  place: string,
   atFirst: number,
 ): AsyncGenerator<StreamEntry, void, undefined> {
-  let from = before === undefined ? '+' : `(${before}`
+  let from = place
   for (let count = atFirst; ; count *= 2) {
     const asked = Math.min(count, entriesAtOnce)
     const slice = streamEntriesOf(await reader.one(['XREVRANGE', keys.log, from, '-', 'COUNT', asked]))
@@ -43,7 +43,7 @@ export async function readLogPage(
   const entries: LogEvent[] = []
   let looked = 0
   let last: string | undefined
-  for await (const each of entriesBefore(reader, keys, cursor, limit + 1)) {
+  for await (const each of entriesBack(reader, keys, cursor === undefined ? '+' : `(${cursor}`, limit + 1)) {
     // One more than the page takes shows that there is another.
     if (looked >= lookedAtAtMost || entries.length >= limit) return { entries, ...present('cursor', last) }
     const entry = logEntryOf(each)

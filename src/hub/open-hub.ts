@@ -36,6 +36,7 @@ import { keepLibraries } from './libraries.js'
 import { listFences, listHeld, listHosts, listPending, listUnknown, readCounts, readHost } from './lists.js'
 import { readLogPage } from './log.js'
 import { createLogTail, type LogTail } from './log-tail.js'
+import { listMessages, readPayload } from './messages.js'
 import { readOverview } from './overview.js'
 import { addPrincipal, readPrincipal, readPrincipals } from './principals.js'
 import { type Repaired, repairObligations } from './repair.js'
@@ -179,6 +180,8 @@ function hubOn(store: Store, keys: Keys, options: HubOptions): OpenedHub {
     resend: (id, resend) => resendMessage(parts, id, resend),
     repair,
     message: (id) => readMessage(reader, keys, id),
+    messagePage: (filter) => listMessages(reader, keys, filter),
+    payload: (id) => readPayload(store, reader, keys, id),
     waitFor: async (id, timeoutMs, signal) => {
       const isOver = () => signal?.aborted === true || closing.signal.aborted
       return waitForMessage({ reader, keys, tail }, messageId(id), timeoutMs, { signal, isOver })

@@ -1,6 +1,7 @@
 import { HoldfastError } from '../contract/errors.js'
 import { deliveryId, messageId, messageOf } from '../contract/ids.js'
 import type { AttemptStatus, OutcomeKind } from '../contract/outcomes.js'
+import type { MessageHead } from '../contract/overview.js'
 import type { AttemptView, DeliveryView, MessageView, TimelineEntry } from '../contract/views.js'
 import type { Keys } from '../record/keys.js'
 import type { Reader } from '../record/reader.js'
@@ -12,9 +13,15 @@ type Row = ReadonlyMap<string, string>
 export async function readMessage(reader: Reader, keys: Keys, id: string): Promise<MessageView> {
   const row = await reader.hash(keys.message(messageId(id)))
   if (row.size === 0) throw new HoldfastError('MESSAGE_NOT_FOUND', `no message ${id}`)
+  const { settled: _, ...head } = messageHead(id, row)
   const made = Number(row.get('made') ?? 0)
-  const recipients = Number(row.get('recipients') ?? 0)
   const ids = Array.from({ length: made }, (_, at) => `${id}.${at + 1}`)
+  return { ...head, deliveries: await readDeliveries(reader, keys, ids) }
+}
+
+/** A message without its deliveries, from its row. */
+export function messageHead(id: string, row: Row): MessageHead {
+  const recipients = Number(row.get('recipients') ?? 0)
   return {
     id,
     conversation: row.get('conversation') ?? '',
@@ -26,10 +33,10 @@ export async function readMessage(reader: Reader, keys: Keys, id: string): Promi
     sha256: row.get('sha256') ?? '',
     bytes: Number(row.get('bytes') ?? 0),
     recipients,
-    fanOut: made < recipients ? 'pending' : 'complete',
+    settled: Number(row.get('settled') ?? 0),
+    fanOut: Number(row.get('made') ?? 0) < recipients ? 'pending' : 'complete',
     acceptedAt: Number(row.get('accepted_at') ?? 0),
     ...timeOf('settledAt', row, 'settled_at'),
-    deliveries: await readDeliveries(reader, keys, ids),
   }
 }
 

@@ -2,12 +2,17 @@ import { HoldfastError } from '../contract/errors.js'
 import type { HubCalls } from '../contract/hub.js'
 import { partsOfId } from '../contract/hub-set.js'
 import type { OutgoingMessage, Recipient } from '../contract/message.js'
-import type { Member, Members } from './members.js'
-import { acceptedOf, deliveryOf, messageOf, withId } from './qualified.js'
+import type { MessageHead } from '../contract/overview.js'
+import { type Member, type Members, only } from './members.js'
+import { newestOfAll } from './newest.js'
+import { acceptedOf, deliveryOf, messageHeadOf, messageOf, withId } from './qualified.js'
 
-type MessageCalls = Pick<HubCalls, 'accept' | 'resend' | 'message' | 'waitFor' | 'delivery' | 'why'>
+type MessageCalls = Pick<
+  HubCalls,
+  'accept' | 'resend' | 'message' | 'messagePage' | 'payload' | 'waitFor' | 'delivery' | 'why'
+>
 
-/** Messages and their deliveries: every call is one call of one hub. */
+/** Messages and their deliveries: every call is one call of one hub, but for the list of them. */
 export function messageCalls(members: Members): MessageCalls {
   return {
     accept: async (message) => {
@@ -22,6 +27,19 @@ export function messageCalls(members: Members): MessageCalls {
     message: async (given) => {
       const { hub, calls, id } = members.ofId(given)
       return messageOf(hub, await calls.message(id))
+    },
+    messagePage: (filter = {}) => {
+      const named = filter.id === undefined ? undefined : members.ofId(filter.id)
+      const places = named === undefined ? members : only(members, named)
+      return newestOfAll<MessageHead>(places, filter, async ({ hub, calls }, page) => {
+        const own = named === undefined ? filter : { ...filter, id: named.id }
+        const { entries, cursor } = await calls.messagePage({ ...own, ...page })
+        return { entries: entries.map((head) => messageHeadOf(hub, head)), cursor }
+      })
+    },
+    payload: async (given) => {
+      const { calls, id } = members.ofId(given)
+      return calls.payload(id)
     },
     waitFor: async (given, timeoutMs, signal) => {
       const { hub, calls, id } = members.ofId(given)

@@ -1,5 +1,6 @@
 import type { Accepted } from '../contract/hub.js'
 import { qualifiedId } from '../contract/hub-set.js'
+import type { MessageHead } from '../contract/overview.js'
 import type {
   AttemptView,
   DeliveryView,
@@ -43,6 +44,10 @@ export function messageOf(hub: string, view: MessageView): MessageView {
     ...own(hub, 'resendOf', view.resendOf),
     deliveries: view.deliveries.map((each) => deliveryOf(hub, each)),
   }
+}
+
+export function messageHeadOf(hub: string, head: MessageHead): MessageHead {
+  return { ...head, id: qualifiedId(hub, head.id), ...own(hub, 'resendOf', head.resendOf) }
 }
 
 export function deliveryOf(hub: string, view: DeliveryView): DeliveryView {

@@ -20,6 +20,9 @@ export const rooms: Readonly<Record<string, readonly string[]>> = {
 /** The files beside the rooms: the public entry. It loads no server, no schedule and no command line. */
 const entryMayImport = ['contract', 'record', 'hub', 'node', 'client', 'testing']
 
+/** Rooms that take types alone from others: what they import would be bundled otherwise. */
+export const takeTypesAlone: readonly string[] = ['dashboard']
+
 /** Files that may import one room more than theirs. */
 const exceptions: Readonly<Record<string, readonly string[]>> = {
   'node/transports/redis.ts': ['record'],
@@ -53,6 +56,24 @@ export function violationsIn(src: string): Violation[] {
         ? whyNotOurs(file, relative(src, join(src, dirname(file), imported)).split(sep))
         : whyNotPackage(file, imported)
       return why === undefined ? [] : [{ file, imported, why }]
+    })
+  })
+}
+
+/** Imports of a room's files from outside of it that are no imports of types. */
+export function valuesTakenIn(folder: string): string[] {
+  return sourcesIn(folder).flatMap((file) => {
+    const source = ts.createSourceFile(file, readFileSync(join(folder, file), 'utf8'), ts.ScriptTarget.Latest)
+    return source.statements.flatMap((statement) => {
+      const isImport = ts.isImportDeclaration(statement)
+      if (!isImport && !ts.isExportDeclaration(statement)) return []
+      const { moduleSpecifier: from } = statement
+      if (from === undefined || !ts.isStringLiteral(from) || !from.text.startsWith('.')) return []
+      const isInside = !relative(folder, join(folder, dirname(file), from.text)).startsWith('..')
+      const isType = isImport
+        ? statement.importClause?.phaseModifier === ts.SyntaxKind.TypeKeyword
+        : statement.isTypeOnly
+      return isInside || isType ? [] : [`${file}: ${statement.getText(source)}`]
     })
   })
 }

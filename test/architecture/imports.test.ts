@@ -4,13 +4,17 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { rooms, roomsIn, violationsIn } from './import-rules.js'
+import { rooms, roomsIn, takeTypesAlone, valuesTakenIn, violationsIn } from './import-rules.js'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const src = join(root, 'src')
 
 it('every import follows the arrows', () => {
   expect(violationsIn(src)).toEqual([])
+})
+
+it.each(takeTypesAlone)('%s takes types alone from other rooms', (room) => {
+  expect(valuesTakenIn(join(src, room))).toEqual([])
 })
 
 it('every folder of src is a room with a rule, and ARCHITECTURE.md names it', () => {
@@ -129,6 +133,23 @@ describe('the rules bite', () => {
     expect(violationsIn(other).map(({ imported }) => imported)).toEqual(
       ['a', 'b', 'c', 'd'].map((name) => `../record/${name}.js`),
     )
+    rmSync(other, { recursive: true })
+  })
+
+  it('for values that are imported where types alone may be', () => {
+    const other = mkdtempSync(join(tmpdir(), 'holdfast-imports-'))
+    const values = [
+      "import { a } from '../contract/a.js'",
+      "import '../contract/b.js'",
+      "export * from '../c.js'",
+    ]
+    const types = [
+      "import type { D } from '../contract/d.js'",
+      "import { e } from './e.js'",
+      "import 'preact'",
+    ]
+    writeFileSync(join(other, 'a.tsx'), [...values, ...types].join('\n'))
+    expect(valuesTakenIn(other)).toEqual(values.map((line) => `a.tsx: ${line}`))
     rmSync(other, { recursive: true })
   })
 

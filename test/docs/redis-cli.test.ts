@@ -1,48 +1,39 @@
-import { spawnSync } from 'node:child_process'
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { delimiter, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { isErrorCode } from '../../src/contract/errors.js'
 import { messageOf } from '../../src/contract/ids.js'
-import { findProgram } from '../../src/record/server-process.js'
 import { type OpenRecord, openRecord, type TestNode } from '../support/record.js'
 import { startTestServer, type TestServer } from '../support/server.js'
+import {
+  allRecipes,
+  expectStaged,
+  openShell,
+  type RecipeShell,
+  runStaged,
+  type Stage,
+  sectionsOfLosses,
+} from './recipes.js'
 
-// Runs every recipe of docs/redis-cli.md, in the order of the page, on a record that is brought into the
-// state a recipe is for. Shell variables stand for ids.
+// Runs the recipes of docs/redis-cli.md in the order of the page, on a record that is brought into the state a
+// recipe is for. Those of lost servers have tests of their own beside this one.
 
-interface Recipe {
-  readonly section: string
-  readonly line: number
-  readonly script: string
-  /** The lines that must come in this order, others between them; `…` is anything. */
-  readonly expected: readonly string[]
-}
-
-const page = readFileSync(fileURLToPath(new URL('../../docs/redis-cli.md', import.meta.url)), 'utf8')
-const recipes = recipesOf(page)
+const recipes = allRecipes.filter(({ section }) => !sectionsOfLosses.some((each) => each === section))
 
 let server: TestServer
 let record: OpenRecord
 let node: TestNode
-let folder: string
+let recipeShell: RecipeShell
 const shell: Record<string, string> = { HOST: 'build-1', CONVERSATION: 'c42', SESSION: 'agent-7' }
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'holdfast-recipes-'))
   server = await startTestServer()
-  const program = findProgram('redis-cli') ?? findProgram('valkey-cli')
-  writeFileSync(join(folder, 'redis-cli'), `#!/bin/sh\nexec '${program}' -e -p ${server.port} "$@"\n`)
-  chmodSync(join(folder, 'redis-cli'), 0o755)
+  shell['PORT'] = String(server.port)
+  recipeShell = openShell(shell)
   record = await openRecord(server, { name: 'hf' })
   await record.config('heartbeat_ms', 600_000) // its nodes send none: nobody is to be excused for that
 })
 afterAll(async () => {
   await record?.close()
   await server?.stop()
-  rmSync(folder, { recursive: true, force: true })
+  recipeShell?.close()
 })
 
 async function queue(host: string, conversation: string): Promise<string> {
@@ -57,8 +48,7 @@ async function offered(): Promise<string> {
   return id
 }
 
-/** What happens before the recipe that holds the text: it brings the record into the state it is about. */
-const stages: readonly { readonly before: string; readonly act: () => Promise<void> }[] = [
+const stages: readonly Stage[] = [
   {
     before: "HGETALL '{hf}:counts'",
     act: async () => {
@@ -140,58 +130,9 @@ async function staleAfterMs(): Promise<number> {
 
 test('every stage has its recipe', () => {
   expect(recipes.filter(({ expected }) => expected.length > 0).length).toBeGreaterThan(20)
-  for (const { before } of stages) {
-    expect(
-      recipes.filter(({ script }) => script.includes(before)),
-      before,
-    ).toHaveLength(1)
-  }
+  expectStaged(stages, recipes)
 })
 
 describe('recipes', { sequential: true }, () => {
-  test.each(recipes)('$section, line $line', async ({ script, expected }) => {
-    for (const { before, act } of stages) if (script.includes(before)) await act()
-    const ended = spawnSync('sh', ['-euc', script], {
-      encoding: 'utf8',
-      env: { ...process.env, ...shell, PATH: `${folder}${delimiter}${process.env['PATH']}` },
-      timeout: 20_000,
-    })
-    const output = ended.stdout + ended.stderr
-    const refused = isErrorCode(expected[0]?.split(' ')[0] ?? '')
-    expect(ended.status, output).toBe(refused ? 1 : 0)
-    expect(firstMissing(output.split('\n'), expected), output).toBeUndefined()
-  })
+  test.each(recipes)('$section, line $line', (recipe) => runStaged(recipeShell, stages, recipe))
 })
-
-/** The expected line that does not come after the ones before it. */
-function firstMissing(lines: readonly string[], expected: readonly string[]): string | undefined {
-  let at = 0
-  for (const line of expected) {
-    const found = lines.slice(at).findIndex((each) => patternOf(line).test(each))
-    if (found < 0) return line
-    at += found + 1
-  }
-  return undefined
-}
-
-function patternOf(line: string): RegExp {
-  return new RegExp(`^${line.split('…').map(escaped).join('.+')}$`)
-}
-
-function escaped(text: string): string {
-  return text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')
-}
-
-/** The `sh` blocks of the page; a `text` block right after one is what it prints. */
-function recipesOf(text: string): Recipe[] {
-  const found: Recipe[] = []
-  const blocks = text.matchAll(/^## (.+)$|^```sh\n([\s\S]*?)^```\n(?:\n```text\n([\s\S]*?)^```\n)?/gm)
-  let section = 'the start'
-  for (const [, heading, script, output = ''] of blocks) {
-    if (heading !== undefined) section = heading
-    if (script === undefined) continue
-    const line = text.slice(0, text.indexOf(script)).split('\n').length
-    found.push({ section, line, script, expected: output.split('\n').filter(Boolean) })
-  }
-  return found
-}

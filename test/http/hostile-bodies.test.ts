@@ -43,7 +43,11 @@ beforeAll(async () => {
   message = accepted.id
   delivery = accepted.deliveries[0]?.id ?? ''
   await record.join('a', 'n1')
-  server = await spawnHubServer({ redis: redis.url, hub: 'bodies', limits: { ratePerSecond: 0 } })
+  server = await spawnHubServer({
+    redis: redis.url,
+    hub: 'bodies',
+    limits: { ratePerSecond: 0, loginTries: 0 },
+  })
   const { json: document } = await ask<OpenApiDocument>('GET', '/openapi.json')
   schemas = document.components.schemas
   operations = new Map(
@@ -148,6 +152,8 @@ const samples: Readonly<Record<string, readonly object[]>> = {
   resolveAttempt: [{ as: 'result', evidence: 'e', force: false, result: 1 }],
   resolveDelivery: [{ as: 'queued', evidence: 'e' }],
   runSweep: [{}],
+  login: [{ token: 'hft_unknown' }],
+  logout: [{}],
   report: [
     reported({ kind: 'result', result: 1 }),
     reported({ kind: 'outcome_unknown', errorCode: 'e' }, { ...report, ended: false }),

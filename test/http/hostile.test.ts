@@ -316,7 +316,7 @@ describe('shapes of HTTP that others may read otherwise', () => {
     ['a method that the route does not know', 405, get('/v1/counts').replace('GET', 'PATCH')],
     ['OPTIONS', 405, get('/v1/counts').replace('GET', 'OPTIONS')],
     ['TRACE', 405, get('/v1/counts').replace('GET', 'TRACE')],
-    ['OPTIONS of everything', 404, get('*').replace('GET', 'OPTIONS')],
+    ['OPTIONS of everything', 405, get('*').replace('GET', 'OPTIONS')],
     ['a method of WebDAV', 404, get('/v1/counts').replace('GET', 'PROPFIND')],
     ['a route that is none', 404, get('/v2/messages')],
     [

@@ -1,6 +1,3 @@
-import { request as requestHttp } from 'node:http'
-import { request as requestHttps } from 'node:https'
-import { text as textOf } from 'node:stream/consumers'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { PrincipalInput } from '../../src/contract/hub.js'
 import type { PrincipalView } from '../../src/contract/views.js'
@@ -9,9 +6,11 @@ import { certificate } from '../support/certificate.js'
 import {
   type Answer,
   type Asked,
+  type ClientCertificate,
   call,
   openStream,
   type Stream,
+  speak,
   startHubServer,
   type TestHubServer,
 } from '../support/http.js'
@@ -261,7 +260,7 @@ describe('a client certificate', () => {
   })
   afterAll(() => secure?.close())
 
-  const as = (client: Certificate | undefined, asked: Asked) => speak(secure.url, asked, client)
+  const as = (client: ClientCertificate | undefined, asked: Asked) => speak(secure.url, asked, client)
 
   it('speaks as the principal that pins it', async () => {
     expect(await as(pinned, { path: '/v1/hosts/edge/pending' })).toMatchObject({ status: 200 })
@@ -640,38 +639,6 @@ describe('the log and the problems of a hub hold nothing secret', () => {
   })
 })
 
-interface Certificate {
-  readonly cert: string
-  readonly key: string
-}
-
-/** One request with whatever headers, under a client certificate where one is given. */
-async function speak(
-  url: string,
-  { method = 'GET', path, body, headers, token }: Asked,
-  client?: Certificate,
-): Promise<Pick<Answer, 'status' | 'text' | 'json'>> {
-  const options = {
-    method,
-    headers: {
-      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
-      ...headers,
-    },
-  }
-  const secure = url.startsWith('https:')
-  const request = secure
-    ? requestHttps(`${url}${path}`, { ...options, ...client, ca: certificate.cert })
-    : requestHttp(`${url}${path}`, options)
-  request.end(body === undefined ? undefined : JSON.stringify(body))
-  const response = await new Promise<import('node:http').IncomingMessage>((resolve, reject) => {
-    request.once('response', resolve).once('error', reject)
-  })
-  const text = await textOf(response)
-  const isJson = /json/.test(response.headers['content-type'] ?? '')
-  return { status: response.statusCode ?? 0, text, json: isJson ? JSON.parse(text) : undefined }
-}
-
 const clientKey = `-----BEGIN PRIVATE KEY-----
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgooZyt3D9KnVwtdA5
 jpOHMuwdQiwHeAQO2ws/lT8TicOhRANCAASNY/Swxg3olLwUFCw3WkEbS6MFgL/f
@@ -680,7 +647,7 @@ pE/nDGJPhzP399c01csUTWgnaqvHPxmsvcRpdr3C1jZE2C9U2Q3dMnLl
 `
 
 /** A client's certificate, signed by itself, 2020 to 2120. Like its key it protects nothing. */
-const pinned: Certificate = {
+const pinned: ClientCertificate = {
   key: clientKey,
   cert: `-----BEGIN CERTIFICATE-----
 MIIBCDCBrgIBAzAKBggqhkjOPQQDAjAPMQ0wCwYDVQQDDARub2RlMCAXDTIwMDEw
@@ -694,7 +661,7 @@ lWE2IanVNXyyZ+e3ov16r4wVCmRxJ1iN3PbF+g==
 }
 
 /** The same until the end of 2020. */
-const expired: Certificate = {
+const expired: ClientCertificate = {
   key: clientKey,
   cert: `-----BEGIN CERTIFICATE-----
 MIIBCzCBsgIBAjAKBggqhkjOPQQDAjASMRAwDgYDVQQDDAdleHBpcmVkMB4XDTIw

@@ -233,6 +233,11 @@ const table: Readonly<Record<string, Row>> = {
       shows: { deliveries: [{ host: 'a' }] },
     }),
   },
+  'GET /v1/messages': read('/v1/messages', may.messages, { messages: expect.any(Array) }),
+  'GET /v1/messages/{id}/payload': {
+    may: may.producers,
+    prepare: async () => ({ path: `/v1/messages/${(await delivery('queued')).message}/payload` }),
+  },
   'GET /v1/messages/{id}': {
     may: may.messages,
     prepare: async () => {
@@ -469,15 +474,25 @@ const table: Readonly<Record<string, Row>> = {
 
   'GET /v1/log': read('/v1/log?limit=3', may.readers, { entries: expect.any(Array) }),
   'GET /v1/events': { may: may.readers, streams: true, prepare: () => ({ path: '/v1/events' }) },
+  'GET /v1/me': read('/v1/me', ['operator', 'viewer', 'producer', 'node', 'node of another host'], {
+    hub: 'matrix',
+    anonymous: false,
+  }),
+  'POST /v1/login': {
+    may: may.everyone,
+    prepare: () => ({ path: '/v1/login', body: { token: tokens.viewer }, shows: { name: 'vera' } }),
+  },
+  'POST /v1/logout': { may: may.everyone, status: 204, prepare: () => ({ path: '/v1/logout' }) },
   'GET /livez': read('/livez', may.everyone),
   'GET /readyz': read('/readyz', may.everyone, { ready: true }),
   'GET /metrics': read('/metrics', may.readers),
   'GET /openapi.json': read('/openapi.json', may.everyone, { openapi: '3.1.0' }),
   'GET /docs': read('/docs', may.everyone),
+  'GET /': read('/', may.everyone),
 }
 
 /** Routes that the description may leave out. */
-const undescribed = ['GET /openapi.json', 'GET /docs']
+const undescribed = ['GET /openapi.json', 'GET /docs', 'GET /']
 
 it('has a row for every route that the server describes', async () => {
   const { json } = await call<{ paths: Record<string, Record<string, unknown>> }>(server.url, {

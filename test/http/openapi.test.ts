@@ -27,6 +27,8 @@ import { startTestServer, type TestServer } from '../support/server.js'
 const operationIds = {
   acceptMessage: 'POST /v1/messages',
   getMessage: 'GET /v1/messages/{id}',
+  listMessages: 'GET /v1/messages',
+  getPayload: 'GET /v1/messages/{id}/payload',
   resendMessage: 'POST /v1/messages/{id}/resend',
   listDeliveries: 'GET /v1/deliveries',
   getDelivery: 'GET /v1/deliveries/{id}',
@@ -85,6 +87,9 @@ const operationIds = {
   getAudit: 'GET /v1/audit',
   listLog: 'GET /v1/log',
   streamEvents: 'GET /v1/events',
+  getMe: 'GET /v1/me',
+  login: 'POST /v1/login',
+  logout: 'POST /v1/logout',
   getLiveness: 'GET /livez',
   getReadiness: 'GET /readyz',
   getMetrics: 'GET /metrics',
@@ -213,9 +218,9 @@ describe('every operation', () => {
   })
 
   test('says who may', () => {
-    expect(document['security']).toEqual([{ token: [] }, { certificate: [] }])
+    expect(document['security']).toEqual([{ token: [] }, { cookie: [] }, { certificate: [] }])
     for (const [name, each] of operations()) {
-      const open = /^GET \/(livez|readyz|openapi\.json)$/.test(name)
+      const open = /^GET \/(livez|readyz|openapi\.json)$|^POST \/v1\/log(in|out)$/.test(name)
       expect(each.security, name).toEqual(open ? [] : undefined)
       if (open) expect(each['x-roles'], name).toEqual([])
       else expect(each['x-roles'], name).toContain('operator')
@@ -331,7 +336,7 @@ describe('single operations', () => {
   test('a body that may be left out is not required', () => {
     const optional = operations().filter(([, { requestBody }]) => requestBody?.required === false)
     const ids = optional.map(([, { operationId }]) => operationId).sort()
-    expect(ids).toEqual(['drainHost', 'resendMessage', 'runSweep'])
+    expect(ids).toEqual(['drainHost', 'logout', 'resendMessage', 'runSweep'])
   })
 
   test('numbers of a query are numbers', () => {

@@ -43,14 +43,14 @@ const takeMutants: readonly Mutant[] = [
     file: 'lib/begin.lua',
     text: '    hf.write_pending(ctx, row)\n    hf.stop_by(',
     becomes: '    hf.stop_by(',
-    caughtBy: 0,
+    caughtBy: 78,
   },
   {
     name: 'a handoff that is written over what a deadline did',
     file: 'lib/begin.lua',
     text: '    hf.write_pending(ctx, row)\n    hf.fail_delivery(',
     becomes: '    hf.fail_delivery(',
-    caughtBy: 0,
+    caughtBy: 2,
   },
   {
     name: 'what was handed off and stopped in one call is waited for',

@@ -70,10 +70,32 @@ describe.each(['on the record', 'over HTTP'] as const)('a set %s', (way) => {
     const accepted = await everyPage((page) => set.logPage({ ...page, verbs, limit: 2, host }))
     expect(new Set(accepted.map(({ hub }) => hub))).toEqual(new Set(stage.names))
     const [hub, id = ''] = [...ids][0] ?? []
-    await set.holdDelivery(`${id}.1`, kim)
+    await set.cancel(`${id}.1`, kim)
     const about = await everyPage((page) => set.logPage({ ...page, about: id }))
-    expect(about).toMatchObject([{ hub, verb: 'hold_delivery', changes: [{ ids: [`${id}.1`] }] }])
+    expect(about).toMatchObject([
+      { hub, verb: 'cancel', changes: [{ ids: [`${id}.1`] }] },
+      { hub, verb: 'accept' },
+    ])
     await expect(set.logPage({ cursor: 'elsewhere|1-0' })).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
+  })
+
+  test('messages are those of all hubs, the newest first; a payload is that of the hub of the id', async () => {
+    const ids = await onEach({ payload: `of ${way}` })
+    const newest = (await set.messagePage({ limit: ids.size })).entries
+    expect(newest.map(({ id }) => id).toSorted()).toEqual([...ids.values()].toSorted())
+    const all = await everyPage((page) => set.messagePage(page))
+    const times = all.map(({ acceptedAt }) => acceptedAt)
+    expect(times).toEqual(times.toSorted((one, other) => other - one))
+    expect(new Set(all.map(({ id }) => id)).size).toBe(all.length)
+    for (const [hub, id] of ids) {
+      const [head] = (await set.messagePage({ id })).entries
+      expect(await set.messagePage({ key: head?.key })).toEqual({ entries: [head] })
+      const conversation = stage.conversationOf(hub)
+      const heads = await everyPage((page) => set.messagePage({ ...page, conversation }))
+      expect(heads.map((each) => each.id)).toContain(id)
+      expect(heads.every((each) => each.id.startsWith(`${hub}:`))).toBe(true)
+      expect(Buffer.from((await set.payload(id)).bytes).toString()).toBe(`of ${way}`)
+    }
   })
 
   test('an overview is the sum of those of its hubs', async () => {
@@ -98,8 +120,8 @@ describe.each(['on the record', 'over HTTP'] as const)('a set %s', (way) => {
       heard.add(event.hub)
       if (heard.size === stage.names.length) break
     }
-    await set.holdDelivery(`${id}.1`, kim)
-    for await (const event of set.events({ lastEventId, about: id })) {
+    await set.cancel(`${id}.1`, kim)
+    for await (const event of set.events({ lastEventId, about: id, verbs: ['cancel'] })) {
       expect(event).toMatchObject({ hub: id.split(':')[0], entry: { changes: [{ ids: [`${id}.1`] }] } })
       break
     }

@@ -1,6 +1,10 @@
+import { type IncomingHttpHeaders, type IncomingMessage, request as requestHttp } from 'node:http'
+import { request as requestHttps } from 'node:https'
+import { text as textOf } from 'node:stream/consumers'
 import { pino } from 'pino'
 import { type HubServer, type ServerOptions, startServer } from '../../src/http/server.js'
 import { sweepsOnDemand } from '../../src/sweeps/on-demand.js'
+import { certificate } from './certificate.js'
 import type { OpenRecord } from './record.js'
 
 /** A hub over HTTP in this process. */
@@ -53,6 +57,47 @@ export async function call<Body = unknown>(url: string, asked: Asked): Promise<A
   const isJson = /^application\/(problem\+)?json/.test(response.headers.get('content-type') ?? '')
   const json = (isJson && text !== '' ? JSON.parse(text) : undefined) as Body
   return { status: response.status, headers: response.headers, text, json }
+}
+
+export interface ClientCertificate {
+  readonly cert: string
+  readonly key: string
+}
+
+/** An answer as it came, with the headers of Node. */
+export interface Spoken {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  readonly text: string
+  readonly json: unknown
+}
+
+/** One request with whatever headers, as fetch would not send them; under a client certificate where one is given. */
+export async function speak(
+  url: string,
+  { method = 'GET', path, body, headers, token }: Asked,
+  client?: ClientCertificate,
+): Promise<Spoken> {
+  const options = {
+    method,
+    headers: {
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+      ...headers,
+    },
+  }
+  const secure = url.startsWith('https:')
+  const request = secure
+    ? requestHttps(`${url}${path}`, { ...options, ...client, ca: certificate.cert })
+    : requestHttp(`${url}${path}`, options)
+  request.end(body === undefined ? undefined : JSON.stringify(body))
+  const response = await new Promise<IncomingMessage>((resolve, reject) => {
+    request.once('response', resolve).once('error', reject)
+  })
+  const text = await textOf(response)
+  const isJson = /json/.test(response.headers['content-type'] ?? '')
+  const { statusCode: status = 0, headers: answered } = response
+  return { status, headers: answered, text, json: isJson && text !== '' ? JSON.parse(text) : undefined }
 }
 
 /** An answer that goes on, such as that of /v1/events. */

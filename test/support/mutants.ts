@@ -30,7 +30,7 @@ export const mutants: readonly Mutant[] = [
     file: 'lib/deliveries.lua',
     text: 'if row.owner ~= node.id or row.incarnation ~= node.incarnation then',
     becomes: 'if row.owner ~= node.id then',
-    caughtBy: 13,
+    caughtBy: 33,
   },
   {
     name: 'no grant check',
@@ -80,7 +80,7 @@ export const mutants: readonly Mutant[] = [
     file: 'lib/recover.lua',
     text: '      if hf.is_executing(row) then\n',
     becomes: '      if false then\n',
-    caughtBy: 31,
+    caughtBy: 35,
   },
   {
     name: 'later deliveries pass parked ones of their lane',
@@ -115,21 +115,21 @@ export const mutants: readonly Mutant[] = [
     file: 'lib/held.lua',
     text: "  if row.state ~= 'held' then hf.refuse('NOT_HELD', describe(row)) end\n",
     becomes: '',
-    caughtBy: 3,
+    caughtBy: 4,
   },
   {
     name: 'a hold under the old epoch',
     file: 'lib/deliveries.lua',
     text: "  local epoch = hf.next_epoch(ctx, row.epoch)\n  hf.write_delivery(ctx, row, 'held'",
     becomes: "  local epoch = row.epoch\n  hf.write_delivery(ctx, row, 'held'",
-    caughtBy: 2,
+    caughtBy: 3,
   },
   {
     name: 'crashes not forgotten on settle',
     file: 'lib/report.lua',
     text: '  if row.takeovers > 0 then\n',
     becomes: '  if false then\n',
-    caughtBy: 12,
+    caughtBy: 38,
   },
   {
     name: 'counts that drift',

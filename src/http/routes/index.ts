@@ -10,6 +10,7 @@ import { addEventRoute } from './events.js'
 import { addFenceRoutes } from './fences.js'
 import { addHealthRoutes, type HealthParts } from './health.js'
 import { addHostRoutes } from './hosts.js'
+import { addIdentityRoutes } from './identity.js'
 import { addMessageRoutes } from './messages.js'
 import { addNodeRoutes } from './nodes.js'
 import { addOverviewRoutes } from './overview.js'
@@ -40,6 +41,7 @@ export function addRoutes(app: App, parts: AllParts): void {
   addSweepRoutes(app, parts)
   addOverviewRoutes(app, parts)
   addEventRoute(app, parts)
+  addIdentityRoutes(app, parts)
   addHealthRoutes(app, parts)
   app.get(
     '/openapi.json',

@@ -17,6 +17,7 @@ import type { BodyLimit, ListLimit } from '../json-bodies.js'
 import type { Limits } from '../limits.js'
 import { problem } from '../problem.js'
 import type { Pulse } from '../pulse.js'
+import { addMessageLists } from './message-lists.js'
 import { type App, type RouteParts, replies } from './parts.js'
 
 const accepted = replies({
@@ -48,6 +49,7 @@ function listLimitOf({ maxRecipients }: Pulse): ListLimit {
 
 /** Messages: accept, look at, wait for, send again. */
 export function addMessageRoutes(app: App, parts: MessageParts): void {
+  addMessageLists(app, parts)
   const { hub, closing, limits } = parts
   const producing = {
     access: access.producers,

@@ -1,4 +1,5 @@
 import { HoldfastError } from '../../contract/errors.js'
+import { headerText } from '../../contract/ids.js'
 import type { Attempt } from '../executor.js'
 
 const ours = /^(?:content-type|idempotency-key|traceparent|holdfast-.*)$/i
@@ -18,23 +19,19 @@ export function attemptHeaders(attempt: Attempt): Record<string, string> {
   return {
     'content-type': message.contentType?.trim() || 'application/octet-stream',
     'idempotency-key': attempt.id,
-    'holdfast-attempt': encoded(attempt.id),
-    'holdfast-delivery': encoded(attempt.deliveryId),
+    'holdfast-attempt': headerText(attempt.id),
+    'holdfast-delivery': headerText(attempt.deliveryId),
     'holdfast-attempt-number': String(attempt.number),
     'holdfast-epoch': String(attempt.epoch),
-    'holdfast-message': encoded(message.id),
-    'holdfast-conversation': encoded(message.conversation),
-    'holdfast-sender': encoded(message.sender),
-    'holdfast-hub': encoded(attempt.hub),
-    'holdfast-host': encoded(attempt.host),
-    'holdfast-node': encoded(attempt.node),
+    'holdfast-message': headerText(message.id),
+    'holdfast-conversation': headerText(message.conversation),
+    'holdfast-sender': headerText(message.sender),
+    'holdfast-hub': headerText(attempt.hub),
+    'holdfast-host': headerText(attempt.host),
+    'holdfast-node': headerText(attempt.node),
     'holdfast-sha256': message.sha256,
     ...(attempt.replay && { 'holdfast-replay': '1' }),
-    ...(target.session !== undefined && { 'holdfast-session': encoded(target.session) }),
-    ...(message.parent !== undefined && { 'holdfast-parent': encoded(message.parent) }),
+    ...(target.session !== undefined && { 'holdfast-session': headerText(target.session) }),
+    ...(message.parent !== undefined && { 'holdfast-parent': headerText(message.parent) }),
   }
-}
-
-function encoded(id: string): string {
-  return id.replaceAll('%', '%25').replaceAll(' ', '%20')
 }

@@ -1,0 +1,94 @@
+import { accessSync, constants, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { delimiter, join } from 'node:path'
+import { AxeBuilder } from '@axe-core/playwright'
+import { type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import { expect } from 'vitest'
+
+/** A real browser with a profile of its own. Close it in afterAll. */
+export interface TestBrowser {
+  /** A page of a fresh window: no cookie of another one is in it. */
+  open(options?: BrowserContextOptions): Promise<TestPage>
+  close(): Promise<void>
+}
+
+export interface TestPage {
+  readonly page: Page
+  readonly context: BrowserContext
+  /** What went wrong in it: errors that nobody caught, and what its own rules refused. */
+  readonly troubles: readonly string[]
+  close(): Promise<void>
+}
+
+const programs = ['chromium', 'chromium-browser', 'google-chrome-stable', 'google-chrome']
+
+/** The browser of this machine, or the one that `HOLDFAST_TEST_BROWSER` names. A missing one never skips a test. */
+function findBrowser(): string {
+  const asked = process.env['HOLDFAST_TEST_BROWSER']
+  if (asked !== undefined && asked !== '') return asked
+  for (const folder of (process.env['PATH'] ?? '').split(delimiter)) {
+    for (const program of programs) {
+      const path = join(folder, program)
+      try {
+        accessSync(path, constants.X_OK)
+        return path
+      } catch {
+        // Not there.
+      }
+    }
+  }
+  throw new Error(
+    'no Chromium here; npm test installs it where it may: node scripts/ensure-server.mjs chromium',
+  )
+}
+
+/** Without these it asks the network for things of its own, which is not there. */
+const quietly = [
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+]
+
+export async function openBrowser(): Promise<TestBrowser> {
+  const profile = mkdtempSync(join(tmpdir(), 'holdfast-browser-'))
+  const isRoot = process.getuid?.() === 0
+  const browser = await chromium.launch({
+    executablePath: findBrowser(),
+    args: [...quietly, ...(isRoot ? ['--no-sandbox'] : [])],
+    env: { ...process.env, HOME: profile } as Record<string, string>,
+  })
+  return {
+    open: async (options = {}) => {
+      const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options })
+      const page = await context.newPage()
+      page.setDefaultTimeout(15_000)
+      const troubles: string[] = []
+      page.on('pageerror', (error) => troubles.push(String(error)))
+      page.on('console', (message) => {
+        // What the hub refuses is shown on the page; the browser notes each such answer as well.
+        if (message.type() === 'error' && !message.text().startsWith('Failed to load resource')) {
+          troubles.push(message.text())
+        }
+      })
+      return { page, context, troubles, close: () => context.close() }
+    },
+    close: async () => {
+      await browser.close()
+      rmSync(profile, { recursive: true, force: true })
+    },
+  }
+}
+
+/** Nothing on the page keeps anybody out, by the rules of WCAG 2.2 A and AA and the good practices of axe. */
+export async function expectAccessible(page: Page, what: string): Promise<void> {
+  const { violations } = await new AxeBuilder({ page }).analyze()
+  const found = violations.map(({ id, help, nodes }) => ({
+    id,
+    help,
+    nodes: nodes.slice(0, 3).map(({ html, failureSummary }) => `${html.slice(0, 160)} ${failureSummary}`),
+  }))
+  expect(found, what).toEqual([])
+}
