@@ -25,7 +25,8 @@ local function open_attempt(ctx, node, row, grant)
   local number = row.attempts + 1
   local prefix = 'attempt_' .. number .. '_'
   hf.write_pending(ctx, row, 'attempts', number, 'attempt_status', 'executing', prefix .. 'status', 'executing',
-    prefix .. 'grant', grant, prefix .. 'node', node.name, prefix .. 'incarnation', node.incarnation, prefix .. 'begun_at', ctx.at)
+    prefix .. 'grant', grant, prefix .. 'node', node.name, prefix .. 'incarnation', node.incarnation, prefix .. 'begun_at', ctx.at,
+    prefix .. 'epoch', row.epoch)
   if row.session then note_session(ctx, row, prefix) end
   if row.released_at then redis.call('HDEL', hf.key.delivery(ctx.tag, row.id), 'released_at', 'released_holds') end
   row.attempts, row.attempt_status = number, 'executing'

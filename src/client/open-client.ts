@@ -228,8 +228,11 @@ function listCalls(calls: Calls): ListCalls {
   const hosts = () => allOf(hostPage)
   return {
     delivery: async (id) => get(`/v1/deliveries/${part(id)}`, deliveryViewSchema),
-    deliveries: async ({ host, state, cursor, limit } = {}) =>
-      get(`/v1/deliveries${query({ host, state, cursor, limit })}`, deliveriesReply),
+    deliveries: async ({ host, state, conversation, session, message, reason, cursor, limit } = {}) =>
+      get(
+        `/v1/deliveries${query({ host, state, conversation, session, message, reason, cursor, limit })}`,
+        deliveriesReply,
+      ),
     why: async (id) => get(`/v1/deliveries/${part(id)}/why`, whyReplySchema),
     pending: async (host) => {
       const names = host === undefined ? (await hosts()).map((each) => each.host) : [host]

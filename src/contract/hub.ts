@@ -54,6 +54,12 @@ export interface PageOptions {
 export interface DeliveryFilter extends PageOptions {
   readonly host?: string | undefined
   readonly state?: LiveState | undefined
+  readonly conversation?: string | undefined
+  readonly session?: string | undefined
+  /** All deliveries of this message, in every state, by number. */
+  readonly message?: string | undefined
+  /** The first words of why it is held or in doubt. */
+  readonly reason?: string | undefined
 }
 
 export interface DeliveryPage {
@@ -189,6 +195,10 @@ export interface HubCalls extends EffectCalls {
   waitFor(messageId: string, timeoutMs: number, signal?: AbortSignal): Promise<MessageView>
   /** @throws DELIVERY_NOT_FOUND */
   delivery(id: string): Promise<DeliveryView>
+  /**
+   * Live deliveries by host and state, or those of a message. A page looks at a bounded number of rows: it may be empty
+   * and have a cursor all the same. @throws INVALID_ARGUMENT
+   */
   deliveries(filter?: DeliveryFilter): Promise<DeliveryPage>
   why(deliveryId: string): Promise<WhyReply>
   /** The pending lists as Redis has them, each entry beside its row; all of them. */

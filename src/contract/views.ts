@@ -40,7 +40,15 @@ export const attemptViewSchema = z
   .meta({ id: 'Attempt' })
 export type AttemptView = z.infer<typeof attemptViewSchema>
 
-export const timelineEntrySchema = z.object({ at: timeMs, what: z.string() }).meta({ id: 'TimelineEntry' })
+export const timelineEntrySchema = z
+  .object({
+    at: timeMs,
+    what: z.string(),
+    actor: z.string().optional().describe('who did it, where the row says so'),
+    reason: z.string().optional().describe('why, or by which evidence'),
+    epoch: count.optional().describe('under which epoch of the delivery an attempt was begun'),
+  })
+  .meta({ id: 'TimelineEntry' })
 export type TimelineEntry = z.infer<typeof timelineEntrySchema>
 
 export const deliveryViewSchema = z

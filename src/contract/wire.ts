@@ -110,6 +110,10 @@ export const pageQuery = z.strictObject(pageMembers)
 export const deliveriesQuery = z.strictObject({
   host: host.optional(),
   state: liveState.optional(),
+  conversation: id.optional().describe('those of this conversation'),
+  session: id.optional().describe('those of this session'),
+  message: messageId.optional().describe('all of this message, in every state, by number'),
+  reason: text.optional().describe('the first words of why it is held or in doubt'),
   ...pageMembers,
 })
 export const deliveriesReply = z.object({

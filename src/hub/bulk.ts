@@ -1,6 +1,6 @@
 import { HoldfastError, isHoldfastError } from '../contract/errors.js'
 import type { BulkFilter, BulkOptions, DeliveryPage, OperatorAct } from '../contract/hub.js'
-import type { BulkReply, DeliveryView, OperatorReply } from '../contract/views.js'
+import type { BulkReply, OperatorReply } from '../contract/views.js'
 import { present } from '../record/replies.js'
 
 const actsAtOnce = 16
@@ -20,7 +20,7 @@ export async function actOnMany(
 ): Promise<BulkReply> {
   if (options.reason === '') throw new HoldfastError('INVALID_ARGUMENT', 'a reason is required')
   const page = await parts.list(filter, options)
-  const matched = page.deliveries.filter((each) => isNamed(each, filter))
+  const matched = page.deliveries
   const refused: BulkReply['refused'] = []
   let done = 0
   const queue = options.dryRun === true ? [] : [...matched]
@@ -43,10 +43,4 @@ export async function actOnMany(
   }
   await Promise.all(Array.from({ length: actsAtOnce }, work))
   return { matched: matched.length, done, refused, ...present('cursor', page.cursor) }
-}
-
-function isNamed(view: DeliveryView, filter: BulkFilter): boolean {
-  if (filter.conversation !== undefined && view.conversation !== filter.conversation) return false
-  if (filter.session !== undefined && view.session !== filter.session) return false
-  return filter.reason === undefined || (view.reason ?? '').startsWith(filter.reason)
 }

@@ -1,23 +1,33 @@
 import { HoldfastError } from '../contract/errors.js'
-import type { DeliveryFilter, DeliveryPage, LiveState } from '../contract/hub.js'
-import { hostId } from '../contract/ids.js'
+import type { DeliveryFilter, DeliveryPage } from '../contract/hub.js'
+import { messageId, printableId } from '../contract/ids.js'
 import type { DeliveryView } from '../contract/views.js'
 import type { Keys } from '../record/keys.js'
 import type { Reader } from '../record/reader.js'
-import { pageLimit, readSortedSet } from './sorted-sets.js'
+import { present } from '../record/replies.js'
+import {
+  cursorOf,
+  filledOf,
+  isSamePlace,
+  type Place,
+  placesFrom,
+  positionOf,
+  readPlace,
+} from './delivery-places.js'
+import { notOurs, pageLimit } from './sorted-sets.js'
 import { readDeliveries } from './views.js'
 
-const entriesAtOnce = 200
-
-/** Hosts in order of name. */
-export async function hostNames(reader: Reader, keys: Keys): Promise<string[]> {
-  return (await reader.strings(['SMEMBERS', keys.hosts])).sort()
-}
+/** What one page looks at, whatever it finds. */
+const rowsAtMost = 1000
+const placesAtMost = 500
+/** A place that is read counts as so many rows at least: its round trips take as long. */
+const rowsAPlace = 20
 
 /**
  * One page of live deliveries: queued, claimed and mirrored ones by host in stream order, then delivered
  * ones by host, then the held queue, then those whose copy was in doubt. What stays where it is while the
- * pages are read is shown once.
+ * pages are read is shown once. A page looks at a bounded number of rows and hosts: it may be empty and have a cursor.
+ * Of a message all deliveries are listed, in every state, by number.
  * @throws INVALID_ARGUMENT for a cursor that is none of ours
  */
 export async function listDeliveries(
@@ -26,139 +36,85 @@ export async function listDeliveries(
   filter: DeliveryFilter,
 ): Promise<DeliveryPage> {
   const limit = pageLimit(filter)
-  const start = readCursor(filter.cursor)
+  checkFilter(filter)
+  if (filter.message !== undefined) return await pageOfMessage(reader, keys, filter, limit)
+  const start = positionOf(filter.cursor)
+  const places = await placesFrom(reader, keys, filter, start)
+  const looked = places.slice(0, placesAtMost)
+  const filled = await filledOf(reader, keys, looked)
   const found: DeliveryView[] = []
-  for (const place of await placesFrom(reader, keys, filter, start)) {
-    let position = samePlace(place, start) ? start.position : ''
-    for (;;) {
+  let rows = 0
+  for (const place of looked) {
+    if (!filled.has(place)) continue
+    let position = isSamePlace(place, start) ? start.position : ''
+    for (let end = false; !end; ) {
+      if (rows >= rowsAtMost) return { deliveries: found, cursor: cursorOf(place, position) }
       const page = await readPlace(reader, keys, place, position)
-      const views = new Map((await readDeliveries(reader, keys, idsOf(page))).map((view) => [view.id, view]))
+      const ids = page.entries.map(({ id }) => id)
+      rows += Math.max(rowsAPlace, ids.length)
+      const views = new Map((await readDeliveries(reader, keys, ids)).map((view) => [view.id, view]))
       for (const entry of page.entries) {
         position = entry.position
         const view = views.get(entry.id)
-        if (view === undefined || !isWanted(view, place, filter)) continue
+        if (view === undefined || !isIn(view, place, filter) || !isWanted(view, filter)) continue
         found.push(view)
-        if (found.length >= limit) {
-          return { deliveries: found, cursor: `${place.source} ${place.host ?? '*'} ${position}` }
-        }
+        if (found.length >= limit) return { deliveries: found, cursor: cursorOf(place, position) }
       }
-      if (page.end) break
+      end = page.end
     }
   }
-  return { deliveries: found }
+  const next = places[placesAtMost]
+  return { deliveries: found, ...present('cursor', next === undefined ? undefined : cursorOf(next, '')) }
 }
 
-type Source = 'stream' | 'awaiting' | 'held' | 'unknown'
-
-/** Where deliveries are listed: a host's stream or awaiting set, or one of the hub's own lists. */
-interface Place {
-  readonly source: Source
-  readonly host: string | undefined
+/** @throws INVALID_ARGUMENT */
+function checkFilter({ conversation, session, reason }: DeliveryFilter): void {
+  if (conversation !== undefined) printableId(conversation, 'conversation')
+  if (session !== undefined) printableId(session, 'session')
+  if (reason === '') throw new HoldfastError('INVALID_ARGUMENT', 'the reason is empty')
 }
 
-interface Cursor extends Place {
-  readonly position: string
-}
-
-const sources: readonly Source[] = ['stream', 'awaiting', 'held', 'unknown']
-const beginning: Cursor = { source: 'stream', host: '', position: '' }
-
-/** The places that the filter wants, from the cursor's on; they are ordered by name, so new hosts move nothing. */
-async function placesFrom(
+/** The deliveries of one message, read by their ids. The cursor is the number of the last that was looked at. */
+async function pageOfMessage(
   reader: Reader,
   keys: Keys,
   filter: DeliveryFilter,
-  start: Cursor,
-): Promise<Place[]> {
-  const hosts = filter.host === undefined ? await hostNames(reader, keys) : [hostId(filter.host)]
-  const places = sourcesOf(filter.state).flatMap((source): Place[] => {
-    const perHost = source === 'stream' || source === 'awaiting'
-    return perHost ? hosts.map((host) => ({ source, host })) : [{ source, host: undefined }]
-  })
-  return places.filter((place) => {
-    const order = sources.indexOf(place.source) - sources.indexOf(start.source)
-    return order > 0 || (order === 0 && (place.host ?? '') >= (start.host ?? ''))
-  })
-}
-
-function samePlace(place: Place, cursor: Cursor): boolean {
-  return place.source === cursor.source && place.host === cursor.host
-}
-
-function sourcesOf(state: LiveState | undefined): readonly Source[] {
-  switch (state) {
-    case undefined:
-      return sources
-    case 'queued':
-    case 'claimed':
-    case 'mirrored':
-      return ['stream']
-    case 'delivered':
-      return ['awaiting']
-    default:
-      return [state]
+  limit: number,
+): Promise<DeliveryPage> {
+  const { cursor = '0' } = filter
+  if (!/^\d{1,9}$/.test(cursor)) throw notOurs(cursor)
+  const message = messageId(filter.message ?? '')
+  const made = Number(await reader.one(['HGET', keys.message(message), 'made']))
+  const found: DeliveryView[] = []
+  const last = Math.min(made, Number(cursor) + rowsAtMost)
+  for (let number = Number(cursor); number < last; ) {
+    const count = Math.min(last - number, limit - found.length)
+    const ids = Array.from({ length: count }, (_, at) => `${message}.${number + at + 1}`)
+    const views = await readDeliveries(reader, keys, ids)
+    found.push(...views.filter((view) => isOf(view, filter) && isWanted(view, filter)))
+    number += count
+    if (found.length >= limit && number < made) return { deliveries: found, cursor: String(number) }
   }
+  return { deliveries: found, ...present('cursor', last < made ? String(last) : undefined) }
 }
 
 const streamStates: readonly string[] = ['queued', 'claimed', 'mirrored']
 
-function isWanted(view: DeliveryView, place: Place, filter: DeliveryFilter): boolean {
-  const host = place.host ?? filter.host
+/** Whether a row is what its place says, so that nothing is listed in two places. */
+function isIn(view: DeliveryView, { source, host }: Place, filter: DeliveryFilter): boolean {
   if (host !== undefined && view.host !== host) return false
-  if (filter.state !== undefined) return view.state === filter.state
-  if (place.source === 'stream') return streamStates.includes(view.state)
-  return view.state === (place.source === 'awaiting' ? 'delivered' : place.source)
+  if (!isOf(view, filter)) return false
+  if (filter.state !== undefined) return true
+  if (source === 'stream') return streamStates.includes(view.state)
+  return view.state === (source === 'awaiting' ? 'delivered' : source)
 }
 
-const cursorPattern =
-  /^(stream|awaiting) ([a-z0-9._-]+) (\d+-\d+|\d+ [\d.-]+)$|^(held|unknown) \* (\d+ [\d./-]+)$/
-
-function readCursor(cursor: string | undefined): Cursor {
-  if (cursor === undefined) return beginning
-  const found = cursorPattern.exec(cursor)
-  if (found === null) {
-    throw new HoldfastError('INVALID_ARGUMENT', `cursor ${JSON.stringify(cursor)} is none of ours`)
-  }
-  const [, perHost, host, position, own, ownPosition] = found
-  return {
-    source: (perHost ?? own) as Source,
-    host,
-    position: position ?? ownPosition ?? '',
-  }
+function isOf(view: DeliveryView, { host, state }: DeliveryFilter): boolean {
+  return (host === undefined || view.host === host) && (state === undefined || view.state === state)
 }
 
-interface PlacePage {
-  readonly entries: readonly { readonly id: string; readonly position: string }[]
-  readonly end: boolean
-}
-
-function idsOf(page: PlacePage): string[] {
-  return page.entries.map((entry) => entry.id)
-}
-
-async function readPlace(reader: Reader, keys: Keys, place: Place, after: string): Promise<PlacePage> {
-  if (place.source === 'stream') {
-    const from = after === '' ? '-' : `(${after}`
-    const stream = keys.stream(place.host ?? '')
-    const entries = entriesOf(await reader.one(['XRANGE', stream, from, '+', 'COUNT', entriesAtOnce]))
-    return {
-      entries: entries.map((entry) => ({ id: entry.delivery, position: entry.id })),
-      end: entries.length < entriesAtOnce,
-    }
-  }
-  const key = place.source === 'awaiting' ? keys.awaiting(place.host ?? '') : keys[place.source]
-  const { members, end } = await readSortedSet(reader, key, after)
-  return {
-    entries: members.map(({ member, position }) => ({ id: member.split('/')[0] ?? member, position })),
-    end,
-  }
-}
-
-/** Stream entries with the delivery that each names. */
-export function entriesOf(reply: unknown): { id: string; delivery: string }[] {
-  if (!Array.isArray(reply)) return []
-  return reply.map((entry: unknown) => {
-    const [id, fields] = entry as [string, string[]]
-    return { id, delivery: fields[1] ?? '' }
-  })
+function isWanted(view: DeliveryView, { conversation, session, reason }: DeliveryFilter): boolean {
+  if (conversation !== undefined && view.conversation !== conversation) return false
+  if (session !== undefined && view.session !== session) return false
+  return reason === undefined || (view.reason ?? '').startsWith(reason)
 }

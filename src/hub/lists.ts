@@ -9,11 +9,12 @@ import type {
   PendingEntry,
   UnknownEntry,
 } from '../contract/views.js'
-import { group, type Keys } from '../record/keys.js'
-import type { Reader } from '../record/reader.js'
+import type { Keys } from '../record/keys.js'
+import { type Reader, timeOf } from '../record/reader.js'
 import { present } from '../record/replies.js'
-import { entriesOf, hostNames } from './delivery-pages.js'
+import { hostNames } from './delivery-places.js'
 import { readEffects } from './effects.js'
+import { pendingEntries } from './pending.js'
 import { notOurs, pageLimit, sortedSetPage } from './sorted-sets.js'
 import { readDeliveries } from './views.js'
 
@@ -25,44 +26,58 @@ export async function listHosts(reader: Reader, keys: Keys, page: PageOptions = 
   const later = (await hostNames(reader, keys)).filter((name) => name > after)
   const names = later.slice(0, pageLimit(page))
   const rows = await reader.hashes(names.map((name) => keys.host(name)))
-  const entries: HostView[] = []
-  for (const [at, host] of names.entries()) {
-    entries.push(await hostView(reader, keys, host, rows[at] ?? new Map()))
-  }
+  const entries = await hostViews(
+    reader,
+    keys,
+    names.map((host, at) => ({ host, row: rows[at] ?? new Map() })),
+  )
   return { entries, ...present('cursor', names.length < later.length ? names.at(-1) : undefined) }
 }
 
 /** One host; undefined where none of this name was ever seen. */
 export async function readHost(reader: Reader, keys: Keys, name: string): Promise<HostView | undefined> {
   const row = await reader.hash(keys.host(hostId(name)))
-  return row.size === 0 ? undefined : hostView(reader, keys, name, row)
+  return row.size === 0 ? undefined : (await hostViews(reader, keys, [{ host: name, row }]))[0]
 }
 
-async function hostView(
-  reader: Reader,
-  keys: Keys,
-  host: string,
-  row: ReadonlyMap<string, string>,
-): Promise<HostView> {
-  const ids = [...row.keys()]
+interface HostRow {
+  readonly host: string
+  readonly row: ReadonlyMap<string, string>
+}
+
+/** What waits for all of them is asked in one write, their nodes in a few. */
+async function hostViews(reader: Reader, keys: Keys, hosts: readonly HostRow[]): Promise<HostView[]> {
+  const [time, ...sizes] = await reader.all([
+    ['TIME'],
+    ...hosts.flatMap(({ host }) => [
+      ['XLEN', keys.stream(host)],
+      ['ZCARD', keys.awaiting(host)],
+    ]),
+  ])
+  const nowMs = timeOf(time)
+  const named = hosts.flatMap(({ host, row }) => nodesIn(row).map((node) => ({ host, node })))
+  const rows = await reader.hashes(named.map(({ host, node }) => keys.node(host, node)))
+  const nodes = new Map<string, NodeView[]>()
+  for (const [at, { host, node }] of named.entries()) {
+    nodes.set(host, [...(nodes.get(host) ?? []), nodeView(node, rows[at] ?? new Map(), nowMs)])
+  }
+  return hosts.map(({ host, row }, at) => {
+    const retiredAt = row.get('retired_at')
+    return {
+      host,
+      joined: row.has('joined_at'),
+      ...present('retiredAt', retiredAt === undefined ? undefined : Number(retiredAt)),
+      entries: Number(sizes[2 * at]),
+      awaiting: Number(sizes[2 * at + 1]),
+      nodes: nodes.get(host) ?? [],
+    }
+  })
+}
+
+function nodesIn(row: ReadonlyMap<string, string>): string[] {
+  return [...row.keys()]
     .filter((field) => field.startsWith('node:'))
     .map((field) => field.slice('node:'.length))
-  const nodes = await reader.hashes(ids.map((id) => keys.node(host, id)))
-  const [time, entries, awaiting] = (await reader.all([
-    ['TIME'],
-    ['XLEN', keys.stream(host)],
-    ['ZCARD', keys.awaiting(host)],
-  ])) as [[string, string], number, number]
-  const nowMs = Number(time[0]) * 1000 + Math.floor(Number(time[1]) / 1000)
-  const retiredAt = row.get('retired_at')
-  return {
-    host,
-    joined: row.has('joined_at'),
-    ...present('retiredAt', retiredAt === undefined ? undefined : Number(retiredAt)),
-    entries,
-    awaiting,
-    nodes: ids.map((node, at) => nodeView(node, nodes[at] ?? new Map(), nowMs)),
-  }
 }
 
 function nodeView(node: string, row: ReadonlyMap<string, string>, nowMs: number): NodeView {
@@ -110,36 +125,24 @@ export async function listPending(
   const stream = keys.stream(hostId(host))
   const { cursor: after } = page
   if (after !== undefined && !entryCursor.test(after)) throw notOurs(after)
-  if (!(await hasGroup(reader, stream))) return { entries: [] }
   const limit = pageLimit(page)
-  const from = after === undefined ? '-' : `(${after}`
-  const rows = (await reader.one(['XPENDING', stream, group, from, '+', limit])) as PendingRow[]
-  const streamed = await reader.all(rows.map(([entry]) => ['XRANGE', stream, entry, entry]))
-  const ids = streamed.map((entry) => entriesOf(entry)[0]?.delivery)
-  const known = ids.filter((id) => id !== undefined)
+  const rows = await pendingEntries(reader, stream, after ?? '', limit)
+  const known = rows.flatMap(({ delivery }) => (delivery === undefined ? [] : [delivery]))
   const views = new Map((await readDeliveries(reader, keys, known)).map((view) => [view.id, view]))
-  const entries = rows.map(([entry, consumer, idleMs], at): PendingEntry => {
-    const view = views.get(ids[at] ?? '')
+  const entries = rows.map(({ entry, consumer, idleMs, delivery }): PendingEntry => {
+    const view = views.get(delivery ?? '')
     return {
       host,
       entry,
       consumer,
       idleMs,
-      ...present('delivery', ids[at]),
+      ...present('delivery', delivery),
       ...(view === undefined
         ? {}
         : { state: view.state, epoch: view.epoch, ...present('owner', view.owner) }),
     }
   })
-  return { entries, ...present('cursor', rows.length < limit ? undefined : rows.at(-1)?.[0]) }
-}
-
-type PendingRow = [entry: string, consumer: string, idleMs: number, deliveries: number]
-
-async function hasGroup(reader: Reader, stream: string): Promise<boolean> {
-  if ((await reader.one(['EXISTS', stream])) !== 1) return false
-  const groups = (await reader.one(['XINFO', 'GROUPS', stream])) as string[][]
-  return groups.some((fields) => fields[1] === group)
+  return { entries, ...present('cursor', rows.length < limit ? undefined : rows.at(-1)?.entry) }
 }
 
 /** The unknown list, oldest first. */

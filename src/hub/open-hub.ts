@@ -29,7 +29,8 @@ import { auditRecord } from './audit.js'
 import { actOnMany } from './bulk.js'
 import { cachedFor } from './cached.js'
 import { changeSettings, readConfiguration } from './configuration.js'
-import { hostNames, listDeliveries } from './delivery-pages.js'
+import { listDeliveries } from './delivery-pages.js'
+import { hostNames } from './delivery-places.js'
 import { listEffects, readEffect } from './effects.js'
 import { readEvents } from './events.js'
 import { keepLibraries } from './libraries.js'
@@ -169,8 +170,8 @@ function hubOn(store: Store, keys: Keys, options: HubOptions): OpenedHub {
     cancel: (id, act) => functions.cancel(id, act.actor, act.reason),
   }
   const bulkParts = {
-    list: ({ host, state }: BulkFilter, { cursor, limit }: BulkOptions) =>
-      listDeliveries(reader, keys, { host, state, cursor, limit }),
+    list: (filter: BulkFilter, { cursor, limit }: BulkOptions) =>
+      listDeliveries(reader, keys, { ...filter, cursor, limit }),
     act: (act: OperatorAct, id: string, how: BulkOptions) => acts[act](id, how),
   }
 

@@ -4,7 +4,7 @@ import { deliveryStates } from '../contract/states.js'
 import { group, type Keys } from '../record/keys.js'
 import { type Reader, timeOf } from '../record/reader.js'
 import { readConfiguration } from './configuration.js'
-import { hostNames } from './delivery-pages.js'
+import { hostNames } from './delivery-places.js'
 import { countOf, readCounts } from './lists.js'
 
 const atOnce = 500

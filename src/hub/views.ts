@@ -2,10 +2,11 @@ import { HoldfastError } from '../contract/errors.js'
 import { deliveryId, messageId, messageOf } from '../contract/ids.js'
 import type { AttemptStatus, OutcomeKind } from '../contract/outcomes.js'
 import type { MessageHead } from '../contract/overview.js'
-import type { AttemptView, DeliveryView, MessageView, TimelineEntry } from '../contract/views.js'
+import type { AttemptView, DeliveryView, MessageView } from '../contract/views.js'
 import type { Keys } from '../record/keys.js'
 import type { Reader } from '../record/reader.js'
 import { present, stateOf } from '../record/replies.js'
+import { timelineOf } from './timeline.js'
 
 type Row = ReadonlyMap<string, string>
 
@@ -119,30 +120,6 @@ function reasonOf(row: Row): string | undefined {
     default:
       return undefined
   }
-}
-
-/** The `<state>_at` times of the row and of its attempts, in order: no log is needed to tell what happened. */
-function timelineOf(row: Row, attempts: readonly AttemptView[]): TimelineEntry[] {
-  const entries: TimelineEntry[] = []
-  for (const [name, value] of row) {
-    if (name.endsWith('_at') && !name.startsWith('attempt_')) {
-      entries.push({ at: Number(value), what: name.slice(0, -'_at'.length).replaceAll('_', ' ') })
-    }
-  }
-  for (const attempt of attempts) {
-    const number = attempt.id.slice(attempt.id.lastIndexOf('/') + 1)
-    entries.push({ at: attempt.begunAt, what: `attempt ${number} begun on ${attempt.node}` })
-    if (attempt.unknownAt !== undefined) {
-      entries.push({
-        at: attempt.unknownAt,
-        what: `attempt ${number} unknown: ${attempt.unknownReason ?? ''}`,
-      })
-    }
-    if (attempt.settledAt !== undefined) {
-      entries.push({ at: attempt.settledAt, what: `attempt ${number} ${attempt.outcome ?? ''}` })
-    }
-  }
-  return entries.sort((one, other) => one.at - other.at)
 }
 
 function timeOf<Name extends string>(name: Name, row: Row, field: string): { [key in Name]?: number } {

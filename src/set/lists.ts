@@ -1,7 +1,8 @@
+import { HoldfastError } from '../contract/errors.js'
 import type { DeliveryFilter, HubCalls, Page, PageOptions } from '../contract/hub.js'
 import { allOf } from '../contract/pages.js'
 import type { HeldEntry, HostView, PendingEntry, UnknownEntry } from '../contract/views.js'
-import { askAll, type Member, type Members } from './members.js'
+import { askAll, type Member, type Members, only } from './members.js'
 import { pageOfAll } from './pages.js'
 import { deliveryOf, heldOf, pendingOf, unknownOf } from './qualified.js'
 
@@ -38,8 +39,9 @@ export function listCalls(members: Members): ListCalls {
   )
   return {
     deliveries: async (filter: DeliveryFilter = {}) => {
-      const { entries, ...rest } = await pageOfAll(members, filter, async ({ hub, calls }, page) => {
-        const found = await calls.deliveries({ ...filter, ...page })
+      const { places, own } = placesOf(members, filter)
+      const { entries, ...rest } = await pageOfAll(places, filter, async ({ hub, calls }, page) => {
+        const found = await calls.deliveries({ ...own, ...page })
         return { entries: found.deliveries.map((view) => deliveryOf(hub, view)), cursor: found.cursor }
       })
       return { deliveries: entries, ...rest }
@@ -66,6 +68,30 @@ export function listCalls(members: Members): ListCalls {
       const all = await askAll(members, ({ calls }) => calls.counts())
       return all.reduce((total, { value }) => sums(total, value), {})
     },
+  }
+}
+
+/** The hubs that have such deliveries, and the filter as they take it: a message or a session is of one. */
+function placesOf(
+  members: Members,
+  filter: DeliveryFilter,
+): { readonly places: Members; readonly own: DeliveryFilter } {
+  const { message, session } = filter
+  const named = message ?? session
+  if (named === undefined) return { places: members, own: filter }
+  const member = members.ofId(named)
+  const ownId = (given: string | undefined) => {
+    if (given === undefined) return undefined
+    const { hub, id } = members.ofId(given)
+    if (hub === member.hub) return id
+    throw new HoldfastError('INVALID_ARGUMENT', `${given} is on hub ${hub}, and ${named} on ${member.hub}`, {
+      current: given,
+      next: 'a message and its sessions are on one hub',
+    })
+  }
+  return {
+    places: only(members, member),
+    own: { ...filter, message: ownId(message), session: ownId(session) },
   }
 }
 

@@ -1,4 +1,4 @@
-import { hostNames } from '../hub/delivery-pages.js'
+import { hostNames } from '../hub/delivery-places.js'
 import type { HostSweep } from '../record/sweep-functions.js'
 import { type Run, type SweepParts, slicesAtMost, sumOf } from './sweep.js'
 

@@ -58,6 +58,42 @@ export function lists(make: Make): void {
     }
   })
 
+  it('pages of deliveries are those that every member of a filter wants', async () => {
+    const stage = await make()
+    for (let at = 0; at < 6; at += 1) await stage.accept({ conversation: `c${at % 2}`, to: [{ host: 'f' }] })
+    const [{ id: message, deliveries } = { id: '', deliveries: [] }] = [
+      await stage.accept({ conversation: 'c0', to: [{ host: 'f' }, { host: 'g' }, { host: 'h' }] }),
+    ]
+    const [one, two] = idsOf(deliveries)
+    await stage.hub.holdDelivery(one ?? '', { actor: 'kim', reason: 'odd one' })
+    await stage.hub.cancel(two ?? '', { actor: 'kim', reason: 'r' })
+    const found = async (filter: object) =>
+      idsOf(
+        await allBy(stage, 2, (hub, page) =>
+          hub
+            .deliveries({ ...filter, ...page })
+            .then(({ deliveries: entries, cursor }) => ({ entries, cursor })),
+        ),
+      )
+    expect(await found({ conversation: 'c1' })).toHaveLength(3)
+    expect(await found({ conversation: 'c0', host: 'f' })).toHaveLength(4)
+    expect(await found({ conversation: 'c0', state: 'held', reason: 'odd' })).toEqual([one])
+    expect(await found({ reason: 'even' })).toEqual([])
+    expect(await found({ session: 'nobody' })).toEqual([])
+    expect(await found({ message })).toEqual(idsOf(deliveries))
+    expect(await found({ message, host: 'h' })).toEqual([deliveries[2]?.id])
+    expect(await found({ message: neverMessage })).toEqual([])
+    const { matched } = await stage.hub.actOnMany(
+      'hold',
+      { state: 'queued', conversation: 'c1', host: 'f' },
+      { actor: 'kim', reason: 'r', dryRun: true, limit: 2 },
+    )
+    expect(matched).toBe(2)
+    await refused(stage, 'INVALID_ARGUMENT', () => stage.hub.deliveries({ message: 'x' }))
+    await refused(stage, 'INVALID_ARGUMENT', () => stage.hub.deliveries({ conversation: '' }))
+    await refused(stage, 'INVALID_ARGUMENT', () => stage.hub.deliveries({ message, cursor: 'x' }))
+  })
+
   it('pages of the held queue, of the unknown list and of pending lists visit everything once', async () => {
     const stage = await make()
     const node = await stage.join()

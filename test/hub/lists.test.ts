@@ -134,7 +134,47 @@ describe('views', () => {
     expect(view.timeline.map(({ what }) => what)).toEqual(
       expect.arrayContaining(['queued', 'claimed', 'mirrored', 'delivered', 'settled']),
     )
+    expect(view.timeline.filter(({ what }) => what.startsWith('attempt'))).toMatchObject([
+      { what: 'attempt 1 begun on a/n1', actor: 'a/n1', epoch: 1 },
+      { what: 'attempt 1 unknown: timeout', reason: 'timeout' },
+      { what: 'attempt 1 result', actor: 'a/n1' },
+    ])
     expect(await record.hub.unknown()).toEqual([])
+  })
+
+  it('tell in a timeline who did something, and why', async () => {
+    const [id = ''] = await record.acceptMany(1)
+    const { hub } = record
+    await hub.holdDelivery(id, { actor: 'kim', reason: 'looks wrong' })
+    await hub.release(id, { actor: 'lee', reason: 'is right' })
+    const said = async () => (await hub.delivery(id)).timeline.map(({ at, ...rest }) => rest)
+    expect(await said()).toEqual(
+      expect.arrayContaining([
+        { what: 'queued' },
+        { what: 'held', actor: 'kim', reason: 'looks wrong' },
+        { what: 'requeued', actor: 'lee', reason: 'is right' },
+      ]),
+    )
+    await hub.pause('conversation:c1', { actor: 'kim', reason: 'r' })
+    await record.claimAll(node, 1)
+    expect(await said()).toContainEqual({ what: 'parked', reason: 'pause:conversation:c1' })
+    await hub.cancel(id, { actor: 'kim', reason: 'no more' })
+    expect(await said()).toContainEqual(expect.objectContaining({ what: 'failed', actor: 'kim' }))
+  })
+
+  it('of a message all deliveries are listed by number, in every state', async () => {
+    const to = Array.from({ length: 7 }, (_, at) => ({ host: at < 4 ? 'a' : 'b' }))
+    const hosts = to.map(({ host }, at) => ({ host: `${host}${at}` }))
+    const { id: message } = await record.accept({ to: hosts })
+    await record.hub.cancel(`${message}.2`, { actor: 'kim', reason: 'r' })
+    await record.hub.holdDelivery(`${message}.5`, { actor: 'kim', reason: 'r' })
+    const numbers = async (filter: DeliveryFilter) =>
+      (await all({ message, ...filter })).map((id) => Number(id.split('.')[1]))
+    for (const limit of [1, 3, 100]) expect(await numbers({ limit })).toEqual([1, 2, 3, 4, 5, 6, 7])
+    expect(await numbers({ state: 'held' })).toEqual([5])
+    expect(await numbers({ host: 'b6' })).toEqual([7])
+    expect(await numbers({ reason: 'operator', limit: 2 })).toEqual([])
+    expect(await all({ message: '1-0' })).toEqual([])
   })
 
   it('show effects by pages, whatever their ids hold', async () => {

@@ -98,6 +98,17 @@ describe.each(['on the record', 'over HTTP'] as const)('a set %s', (way) => {
     }
   })
 
+  test('deliveries of a message are those of its hub; a message and a session of two hubs are refused', async () => {
+    for (const [, id] of await onEach()) {
+      const { deliveries } = await set.deliveries({ message: id })
+      expect(deliveries.map((each) => each.id)).toEqual([`${id}.1`])
+    }
+    await expect(set.deliveries({ message: 'hf-0:1-0', session: 'hf-1:s' })).rejects.toMatchObject({
+      code: 'INVALID_ARGUMENT',
+    })
+    expect((await set.deliveries({ session: 'hf-1:s' })).deliveries).toEqual([])
+  })
+
   test('an overview is the sum of those of its hubs', async () => {
     await onEach()
     await until(async () => (await set.overview()).recipients === (await set.counts())['recipients'], {

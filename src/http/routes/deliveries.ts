@@ -39,7 +39,9 @@ function addReads(app: App, { hub }: RouteParts): void {
       config: { access: access.hosts },
       schema: {
         operationId: 'listDeliveries',
-        summary: 'Live deliveries by host and state; a node names its own host',
+        summary: 'Live deliveries by host and state, or those of a message; a node names its own host',
+        description:
+          'A page looks at a bounded number of rows and hosts: where few match, it may be empty and have a cursor all the same.',
         tags: ['deliveries'],
         querystring: deliveriesQuery,
         response: replies({ 200: deliveriesReply }),
