@@ -61,12 +61,11 @@ export async function whileMeasured<Answer>(
   if (onProgress === undefined) return await work()
   const total = await left().catch(() => 0)
   const over = new AbortController()
-  const looking = look(onProgress, left, total, over.signal)
+  void look(onProgress, left, total, over.signal)
   try {
     return await work()
   } finally {
     over.abort()
-    await looking
   }
 }
 

@@ -111,6 +111,25 @@ describe('bars', () => {
     expect(ended).toMatchObject({ code: 1, output: expect.stringMatching(/settled \.{30} 0% 0 of 2/) })
   })
 
+  test('what a retired host and a moved session leave behind', async () => {
+    await record.acceptMany(20, { to: [{ host: 'old' }] })
+    const retired = await inTerminal(['host', 'retire', 'old', '--reason', 'sold'])
+    expect(retired).toMatchObject({
+      code: 0,
+      output: expect.stringMatching(/emptying old \.{30} 0% 0 of 20/),
+    })
+
+    await record.functions.openSession('agent-7', { host: 'here', scope: '/srv' }, 'kim', true)
+    await record.functions.join({ host: 'there', node: 'n', incarnation: 1 }, 'i1', ['/srv'], '0-0')
+    await record.acceptMany(20, { to: [{ session: 'agent-7' }] })
+    const move = ['session', 'rehome', 'agent-7', '--host', 'there', '--reason', 'nearer']
+    const moved = await inTerminal(move)
+    expect(moved).toMatchObject({
+      code: 0,
+      output: expect.stringMatching(/moving agent-7 \.{30} 0% 0 of 20/),
+    })
+  })
+
   test('never beside JSON, without colour, on a dumb terminal, or where nothing is to be measured', async () => {
     expect((await inTerminal(['audit', '--json'])).output).not.toMatch(bar)
     expect((await inTerminal(['audit'], { TERM: 'dumb' })).output).not.toMatch(bar)
