@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, sep } from 'node:path'
 import ts from 'typescript'
 
@@ -23,7 +23,7 @@ const entryMayImport = ['contract', 'record', 'hub', 'node', 'client', 'testing'
 const entries: Readonly<Record<string, readonly string[]>> = { 'fastify.ts': ['contract', 'http', 'sweeps'] }
 
 /** Rooms that take types alone from others: what they import would be bundled otherwise. */
-export const takeTypesAlone: readonly string[] = ['dashboard']
+export const takeWordsAlone: readonly string[] = ['dashboard']
 
 /** Files that may import one room more than theirs. */
 const exceptions: Readonly<Record<string, readonly string[]>> = {
@@ -62,7 +62,7 @@ export function violationsIn(src: string): Violation[] {
   })
 }
 
-/** Imports of a room's files from outside of it that are no imports of types. */
+/** Imports of a room's files from outside of it that bring packages with them: types do not, nor do mere words. */
 export function valuesTakenIn(folder: string): string[] {
   return sourcesIn(folder).flatMap((file) => {
     const source = ts.createSourceFile(file, readFileSync(join(folder, file), 'utf8'), ts.ScriptTarget.Latest)
@@ -75,8 +75,29 @@ export function valuesTakenIn(folder: string): string[] {
       const isType = isImport
         ? statement.importClause?.phaseModifier === ts.SyntaxKind.TypeKeyword
         : statement.isTypeOnly
-      return isInside || isType ? [] : [`${file}: ${statement.getText(source)}`]
+      const isWords = () => isWithoutPackages(join(folder, dirname(file), from.text))
+      return isInside || isType || isWords() ? [] : [`${file}: ${statement.getText(source)}`]
     })
+  })
+}
+
+/** Whether a file of ours, and all that it imports for more than types, loads no package. */
+function isWithoutPackages(path: string, met: ReadonlySet<string> = new Set()): boolean {
+  const file = path.replace(/\.js$/, '.ts')
+  if (met.has(file)) return true
+  if (!existsSync(file)) return false
+  const source = ts.createSourceFile(file, readFileSync(file, 'utf8'), ts.ScriptTarget.Latest)
+  return source.statements.every((statement) => {
+    if (!ts.isImportDeclaration(statement) && !ts.isExportDeclaration(statement)) return true
+    const { moduleSpecifier: from } = statement
+    if (from === undefined || !ts.isStringLiteral(from)) return true
+    const isType = ts.isImportDeclaration(statement)
+      ? statement.importClause?.phaseModifier === ts.SyntaxKind.TypeKeyword
+      : statement.isTypeOnly
+    if (isType) return true
+    return (
+      from.text.startsWith('.') && isWithoutPackages(join(dirname(file), from.text), new Set([...met, file]))
+    )
   })
 }
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { rooms, roomsIn, takeTypesAlone, valuesTakenIn, violationsIn } from './import-rules.js'
+import { rooms, roomsIn, takeWordsAlone, valuesTakenIn, violationsIn } from './import-rules.js'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const src = join(root, 'src')
@@ -13,7 +13,7 @@ it('every import follows the arrows', () => {
   expect(violationsIn(src)).toEqual([])
 })
 
-it.each(takeTypesAlone)('%s takes types alone from other rooms', (room) => {
+it.each(takeWordsAlone)('%s takes types and words from other rooms, and no package with them', (room) => {
   expect(valuesTakenIn(join(src, room))).toEqual([])
 })
 
@@ -142,7 +142,7 @@ describe('the rules bite', () => {
     rmSync(other, { recursive: true })
   })
 
-  it('for values that are imported where types alone may be', () => {
+  it('for values that are imported where words alone may be', () => {
     const other = mkdtempSync(join(tmpdir(), 'holdfast-imports-'))
     const values = [
       "import { a } from '../contract/a.js'",

@@ -99,7 +99,7 @@ const screens = [
   [
     () => `deliveries/${ids.done}`,
     () => `Delivery ${ids.done}`,
-    () => ['done', 'accepted', '"balance":"12.50"'],
+    () => ['done', 'attempt 1 begun on build-1/n1', '"balance":"12.50"'],
   ],
   [
     () => `deliveries/${ids.queued}`,
@@ -129,7 +129,8 @@ const screens = [
   ['effects/charge%2Forder-17', 'Effect charge/order-17', () => ['billing-1', 'executing']],
   ['sweeps', 'Sweeps', () => ['fan-out', 'Run']],
   ['audit', 'Audit', () => ['Run the audit']],
-  ['log', 'Log', () => ['accept', 'claim']],
+  ['log', 'Log', () => ['Stand still', 'note_sweep']],
+  ['log?verb=accept', 'Log', () => [messageOf(ids.done)]],
   ['log?verb=pause', 'Log', () => ['customer asked']],
   ['settings', 'Settings', () => ['stale_after_ms', '1,500']],
 ] as const

@@ -21,6 +21,8 @@ const quick = {
   max_redrive: 2,
   sweep_stale_ms: 1000,
   sweep_reports_ms: 1000,
+  // What a test bends must stay bent until it was looked at.
+  sweep_claims_ms: 0,
 }
 
 export interface World {

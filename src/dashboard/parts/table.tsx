@@ -42,7 +42,8 @@ export function Table<Row>({ caption, columns, rows, keyOf, empty, marking }: Ta
   }
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
-    <section class="scroll" aria-label={caption} tabIndex={0}>
+    // biome-ignore lint/a11y/useSemanticElements: it groups a table, and no fields of a form
+    <div role="group" class="scroll" aria-label={caption} tabIndex={0}>
       <table>
         <caption class="hidden">{caption}</caption>
         <thead>
@@ -93,7 +94,7 @@ export function Table<Row>({ caption, columns, rows, keyOf, empty, marking }: Ta
           })}
         </tbody>
       </table>
-    </section>
+    </div>
   )
 }
 
