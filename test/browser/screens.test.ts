@@ -117,7 +117,7 @@ const screens = [
   ['fences', 'Fences', () => ['conversation:c-paused', 'customer asked', 'kim']],
   ['hosts', 'Hosts', () => ['build-1', 'never-joined', 'never joined, has work']],
   ['hosts?only=stranded', 'Hosts', () => ['never-joined']],
-  ['hosts/build-1', 'Host build-1', () => ['Pending list', 'n1', 'Longest block']],
+  ['hosts/build-1', 'Host build-1', () => ['Pending list', 'n1']],
   [
     'hosts/build-3',
     'Host build-3',
@@ -129,7 +129,8 @@ const screens = [
   ['effects/charge%2Forder-17', 'Effect charge/order-17', () => ['billing-1', 'executing']],
   ['sweeps', 'Sweeps', () => ['fan-out', 'Run']],
   ['audit', 'Audit', () => ['Run the audit']],
-  ['log', 'Log', () => ['Stand still', 'note_sweep']],
+  ['log', 'Log', () => ['Stand still']],
+  ['log?verb=claim', 'Log', () => ['queued → claimed']],
   ['log?verb=accept', 'Log', () => [messageOf(ids.done)]],
   ['log?verb=pause', 'Log', () => ['customer asked']],
   ['settings', 'Settings', () => ['stale_after_ms', '1,500']],
