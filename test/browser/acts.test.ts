@@ -367,6 +367,7 @@ describe('finding', () => {
     await page.keyboard.press('?')
     await dialog().getByText('find something by its id').waitFor()
     await page.keyboard.press('Escape')
+    await dialog().waitFor({ state: 'detached' })
     await page.keyboard.press('/')
     expect(await page.evaluate('document.activeElement?.id')).toBe('find')
     await stateOf(world, await world.send({ host: 'build-1' }, 'c-last'), 'delivered')
