@@ -1,4 +1,3 @@
-import { actorName } from './api.js'
 import { quoted } from './format.js'
 import { me } from './hub.js'
 
@@ -14,12 +13,10 @@ function tag(): string {
 }
 
 const hubFlag = () => (me.value?.hub === 'hf' ? '' : ` --hub ${quoted(me.value?.hub ?? 'hf')}`)
-const actor = () => quoted(me.value?.anonymous === true ? actorName.value || 'me' : (me.value?.name ?? 'me'))
 
 export const forDelivery = {
   redis: (id: string) => `redis-cli HGETALL ${key(`delivery:${id}`)}`,
   redisWhy: (id: string) => `redis-cli FCALL_RO hf_why 1 ${tag()} ${quoted(id)}`,
-  redisRelease: (id: string) => `redis-cli FCALL hf_release 1 ${tag()} ${quoted(id)} ${actor()} 'reason'`,
   cli: (id: string) => `holdfast delivery show ${quoted(id)}${hubFlag()}`,
   cliWhy: (id: string) => `holdfast delivery why ${quoted(id)}${hubFlag()}`,
 }

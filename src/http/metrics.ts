@@ -13,6 +13,8 @@ export interface Metrics {
   /** A reading of the record for the gauges failed: they show what was read before. */
   readingFailed(): void
   setLoopAge(loop: string, ageMs: number): void
+  /** What `/readyz` says of each check. */
+  setReady(checks: Readonly<Record<string, { readonly ok: boolean }>>): void
   setWaiting(count: number): void
   /** So many messages that this hub answered for are gone. */
   lost(count: number): void
@@ -91,6 +93,7 @@ export function createMetrics({ hub }: { readonly hub?: string } = {}): Metrics 
   const sweepRepaired = counter('holdfast_sweep_repaired_total', 'What a sweep put right', ['sweep'])
   const sweepFailures = counter('holdfast_sweep_failures_total', 'Runs of a sweep that failed', ['sweep'])
   const loops = gauge('holdfast_loop_age_seconds', 'Since a loop of this hub last succeeded', ['loop'])
+  const ready = gauge('holdfast_ready', 'Whether a check of /readyz is right: 1, or 0', ['check'])
   const waiting = gauge('holdfast_http_waiting', 'Requests that wait for something on this hub')
   const lost = counter(
     'holdfast_lost_messages_total',
@@ -145,6 +148,9 @@ export function createMetrics({ hub }: { readonly hub?: string } = {}): Metrics 
     },
     readingFailed: () => failures.inc(),
     setLoopAge: (loop, ageMs) => loops.set({ loop }, ageMs / 1000),
+    setReady: (checks) => {
+      for (const [check, { ok }] of Object.entries(checks)) ready.set({ check }, ok ? 1 : 0)
+    },
     setWaiting: (count) => waiting.set(count),
     lost: (count) => lost.inc(count),
   }

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import type { Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { openBrowser, type TestBrowser, type TestPage } from '../support/browser.js'
@@ -138,6 +139,21 @@ describe('acts on a delivery', () => {
     expect((await fields(id))['state']).toBe('held')
     await page.keyboard.press('Escape')
     await dialog().waitFor({ state: 'detached' })
+  })
+})
+
+describe('the same in a terminal', () => {
+  it('is a line that can be run: with redis-cli, and with holdfast', async () => {
+    const id = await idle('c-lines')
+    await visit(`deliveries/${id}`, `Delivery ${id}`)
+    const line = async (name: string) => String(await button(name).getAttribute('title'))
+    const run = (text: string) => spawnSync('sh', ['-c', text], { encoding: 'utf8' }).stdout
+    const here = (text: string) => text.replace('redis-cli', `redis-cli -p ${redis.port}`)
+    expect(run(here(await line('Copy: redis-cli row')))).toContain('c-lines')
+    expect(run(here(await line('redis-cli why')))).toContain('stranded')
+    const program = `${process.execPath} dist/cli/main.js --redis ${redis.url}`
+    const shown = (await line('holdfast show')).replace('holdfast', program)
+    expect(run(shown)).toContain('c-lines')
   })
 })
 

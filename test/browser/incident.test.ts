@@ -1,8 +1,6 @@
-import { mkdirSync } from 'node:fs'
-import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { openBrowser, type TestBrowser, type TestPage } from '../support/browser.js'
+import { keepPicture, openBrowser, type TestBrowser, type TestPage } from '../support/browser.js'
 import { killChildren } from '../support/child.js'
 import { freshPath, stopNodes } from '../support/nodes.js'
 import { startTestServer, type TestServer } from '../support/server.js'
@@ -65,13 +63,6 @@ async function clicks(): Promise<number> {
   return Number(count)
 }
 
-async function picture(name: string): Promise<void> {
-  const folder = process.env['HOLDFAST_SCREENSHOTS']
-  if (folder === undefined || folder === '') return
-  mkdirSync(folder, { recursive: true })
-  await page.screenshot({ path: join(folder, `${name}.png`) })
-}
-
 const dialog = () => page.getByRole('dialog')
 const overviewLink = () => page.getByRole('link', { name: 'Overview' }).click()
 
@@ -100,7 +91,7 @@ describe('an incident, by the page alone', () => {
       await page.getByRole('link', { name: text }).waitFor()
     }
     await page.locator('.u-legend').first().waitFor()
-    await picture('incident-1-overview')
+    await keepPicture(page, 'incident-1-overview')
     await clicks()
   })
 
@@ -110,7 +101,7 @@ describe('an incident, by the page alone', () => {
     await page.getByRole('button', { name: 'Lift pause:conversation:order-17' }).click()
     await dialog().waitFor()
     await dialog().getByLabel('Your name').fill('kim')
-    await picture('incident-2-paused')
+    await keepPicture(page, 'incident-2-paused')
     await decide({}, 'Lift')
     await finished(ids.paused)
     expect(await clicks()).toBeLessThanOrEqual(4)
@@ -123,7 +114,7 @@ describe('an incident, by the page alone', () => {
     await page.getByRole('link', { name: ids.poison }).click()
     await page.getByRole('heading', { level: 1, name: `Delivery ${ids.poison}` }).waitFor()
     await page.getByText('No attempt was begun: nothing ran.').waitFor()
-    await picture('incident-3-poison')
+    await keepPicture(page, 'incident-3-poison')
     await page.getByRole('button', { name: 'Release', exact: true }).click()
     await decide({ Reason: 'the reader of week files is mended' }, 'Release')
     await finished(ids.poison)
@@ -135,7 +126,7 @@ describe('an incident, by the page alone', () => {
     await page.getByRole('link', { name: '1 outcome is unknown: find out, and resolve' }).click()
     await page.getByRole('button', { name: `Resolve ${ids.unknown}/1` }).click()
     await dialog().getByLabel('Evidence').fill('the bank has booking 4711 for it')
-    await picture('incident-4-unknown')
+    await keepPicture(page, 'incident-4-unknown')
     await decide({}, 'Resolve')
     const [attempt] = (await world.record.hub.delivery(ids.unknown)).attempts
     expect(attempt).toMatchObject({ status: 'done', resolvedBy: 'kim' })
@@ -148,7 +139,7 @@ describe('an incident, by the page alone', () => {
     await page.getByRole('link', { name: 'build-9' }).click()
     await page.getByRole('heading', { level: 1, name: 'Host build-9' }).waitFor()
     await page.getByRole('link', { name: 'agent-9' }).waitFor()
-    await picture('incident-5-dead-host')
+    await keepPicture(page, 'incident-5-dead-host')
     await page.getByRole('link', { name: 'agent-9' }).click()
     await page.getByRole('button', { name: 'Rehome agent-9' }).click()
     await decide({ 'New host': 'build-1', Reason: 'build-9 lost its disk' }, 'Rehome')
@@ -163,7 +154,7 @@ describe('an incident, by the page alone', () => {
   it('is over: nothing waits for anybody', async () => {
     await overviewLink()
     await page.getByText('✓ Nothing.').waitFor({ timeout: 20_000 })
-    await picture('incident-6-over')
+    await keepPicture(page, 'incident-6-over')
     expect(own.troubles).toEqual([])
     const { disagreements } = await world.record.hub.audit()
     expect(disagreements).toEqual([])

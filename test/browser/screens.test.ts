@@ -1,5 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { expectAccessible, openBrowser, type TestBrowser, type TestPage } from '../support/browser.js'
+import {
+  expectAccessible,
+  keepPicture,
+  openBrowser,
+  type TestBrowser,
+  type TestPage,
+} from '../support/browser.js'
 import { killChildren } from '../support/child.js'
 import { freshPath, stopNodes } from '../support/nodes.js'
 import { startTestServer, type TestServer } from '../support/server.js'
@@ -136,6 +142,11 @@ const screens = [
   ['settings', 'Settings', () => ['stale_after_ms', '1,500']],
 ] as const
 
+/** Screens as they are kept: one of a kind. */
+const nameOf = (path: string, title: string) => {
+  const [kind = ''] = title.toLowerCase().split(' ')
+  return path.includes('?') ? '' : `screen-${kind}`
+}
 const messageOf = (delivery: string) => delivery.slice(0, delivery.lastIndexOf('.'))
 const said = (text: string | (() => string)) => (typeof text === 'string' ? text : text())
 
@@ -143,14 +154,18 @@ describe.each(screens)('the screen %s', (path, title, shows) => {
   it('shows what is there, keeps nobody out, and fits a phone', async () => {
     await visit(wide, said(path), said(title))
     for (const words of shows()) await wide.page.getByText(words).first().waitFor()
-    for (const theme of ['light', 'dark']) {
+    for (const theme of ['dark', 'light']) {
       await wide.page.getByLabel('Theme').selectOption(theme)
       await expectAccessible(wide.page, `${said(path)} in ${theme}`)
+      if (theme === 'light' || said(path) === '')
+        await keepPicture(wide.page, `${nameOf(said(path), said(title))}-${theme}`)
     }
     await visit(phone, said(path), said(title))
     for (const words of shows()) await phone.page.getByText(words).first().waitFor()
     const scrollWidth = await phone.page.evaluate('document.documentElement.scrollWidth')
     const clientWidth = await phone.page.evaluate('document.documentElement.clientWidth')
+    if (['', 'held'].includes(said(path)))
+      await keepPicture(phone.page, `${nameOf(said(path), said(title))}-phone`)
     expect(Number(scrollWidth), 'nothing is cut off at the side').toBeLessThanOrEqual(Number(clientWidth))
     expect([...wide.troubles, ...phone.troubles]).toEqual([])
   })

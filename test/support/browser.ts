@@ -1,4 +1,4 @@
-import { accessSync, constants, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { accessSync, constants, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
@@ -85,6 +85,16 @@ export async function openBrowser(): Promise<TestBrowser> {
       rmSync(profile, { recursive: true, force: true })
     },
   }
+}
+
+/** Keeps a picture where `HOLDFAST_SCREENSHOTS` names a folder: those of docs/dashboard.md are made so. */
+export async function keepPicture(page: Page, name: string): Promise<void> {
+  const folder = process.env['HOLDFAST_SCREENSHOTS']
+  if (folder === undefined || folder === '' || name.startsWith('-')) return
+  mkdirSync(folder, { recursive: true })
+  const path = join(folder, `${name}.png`)
+  // Of several of a kind the first is kept.
+  if (!existsSync(path)) await page.screenshot({ path })
 }
 
 /** Nothing on the page keeps anybody out, by the rules of WCAG 2.2 A and AA and the good practices of axe. */

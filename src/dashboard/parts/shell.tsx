@@ -1,12 +1,14 @@
 import type { ComponentChildren } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
-import { answeredAt, asRefusal, get, part, type Refusal } from '../api.js'
+import { useEffect, useState } from 'preact/hooks'
+import { answeredAt } from '../api.js'
 import { duration, number } from '../format.js'
 import { logout, me, overview } from '../hub.js'
 import { liveSince, liveState, now } from '../live.js'
 import { go, link, place } from '../route.js'
 import { ActDialog, Done, useModal } from './act.js'
 import { BulkDialog } from './bulk.js'
+import { Find } from './find.js'
+import { ThemeSwitch } from './theme.js'
 
 /** A screen's entry in the navigation; the key goes there after `g`. */
 interface Entry {
@@ -126,124 +128,6 @@ function StaleBanner() {
   )
 }
 
-/** One place to go to anything of which one has the id. */
-function Find() {
-  const [refusal, setRefusal] = useState<Refusal | undefined>(undefined)
-  const submit = async (event: SubmitEvent) => {
-    event.preventDefault()
-    const form = event.currentTarget as HTMLFormElement
-    const text = String(new FormData(form).get('find') ?? '').trim()
-    if (text === '') return
-    setRefusal(undefined)
-    try {
-      const to = await placeOf(text)
-      go(to ?? link(['messages'], { conversation: text }))
-      form.reset()
-    } catch (error) {
-      setRefusal(asRefusal(error))
-    }
-  }
-  return (
-    <search class="find">
-      <form onSubmit={submit}>
-        <label for="find" class="hidden">
-          Find an id, key, host, session or conversation
-        </label>
-        <input
-          id="find"
-          name="find"
-          type="search"
-          placeholder="Find id, key, host, session …  ( / )"
-          autoComplete="off"
-        />
-        {refusal !== undefined && (
-          <span role="alert" class="found">
-            {refusal.message}
-          </span>
-        )}
-      </form>
-    </search>
-  )
-}
-
-/** Where what is named by the text is shown; undefined for something that is at most a conversation. */
-async function placeOf(text: string): Promise<string | undefined> {
-  const [, message, delivery] = /^(\d{12,14}-\d+)((?:\.\d+)?)(?:\/\d+)?$/.exec(text) ?? []
-  if (message !== undefined) {
-    return delivery ? link(['deliveries', message + delivery]) : link(['messages', message])
-  }
-  const scoped = /^(host|session|conversation):(.+)$/.exec(text)
-  if (scoped?.[1] === 'host') return link(['hosts', scoped[2] ?? ''])
-  if (scoped?.[1] === 'session') return link(['sessions', scoped[2] ?? ''])
-  if (scoped?.[1] === 'conversation') return link(['messages'], { conversation: scoped[2] })
-  const { messages } = await get<{ messages: { id: string }[] }>('v1/messages', { key: text })
-  if (messages[0] !== undefined) return link(['messages', messages[0].id])
-  if (/^[a-z0-9._-]{1,63}$/.test(text) && (await exists(`v1/hosts/${part(text)}`)))
-    return link(['hosts', text])
-  if (await exists(`v1/sessions/${part(text)}`)) return link(['sessions', text])
-  if (await exists(`v1/effects/${part(text)}`)) return link(['effects', text])
-  return undefined
-}
-
-async function exists(path: string): Promise<boolean> {
-  try {
-    await get(path)
-    return true
-  } catch (error) {
-    if (asRefusal(error).status === 404) return false
-    throw error
-  }
-}
-
-type Theme = 'auto' | 'light' | 'dark'
-const themes: readonly Theme[] = ['auto', 'light', 'dark']
-const themeKey = 'holdfast.theme'
-
-function ThemeSwitch() {
-  const [theme, setTheme] = useState<Theme>(storedTheme)
-  useEffect(() => {
-    applyTheme(theme)
-  }, [theme])
-  return (
-    <label class="theme">
-      <span class="hidden">Theme</span>
-      <select value={theme} onChange={(event) => setTheme(event.currentTarget.value as Theme)}>
-        {themes.map((each) => (
-          <option key={each} value={each}>
-            {each === 'auto' ? 'Theme: as the system' : `Theme: ${each}`}
-          </option>
-        ))}
-      </select>
-    </label>
-  )
-}
-
-function storedTheme(): Theme {
-  try {
-    const stored = localStorage.getItem(themeKey)
-    return themes.find((each) => each === stored) ?? 'auto'
-  } catch {
-    return 'auto'
-  }
-}
-
-function applyTheme(theme: Theme): void {
-  const root = document.documentElement
-  if (theme === 'auto') delete root.dataset['theme']
-  else root.dataset['theme'] = theme
-  try {
-    localStorage.setItem(themeKey, theme)
-  } catch {
-    // Without storage the choice lasts as long as the page.
-  }
-  root.dispatchEvent(new Event('themechange'))
-}
-
-/** Before the first paint, so that nothing flashes. */
-export function startTheme(): void {
-  applyTheme(storedTheme())
-}
-
 /** Below `/hubs/<name>/` one of several hubs is shown. */
 const isOfSet = /\/hubs\/[^/]+\/$/.test(location.pathname)
 
@@ -300,7 +184,6 @@ function useKeys(help: () => void): void {
 
 function Help({ onClose }: { onClose: () => void }) {
   const dialog = useModal(onClose)
-  const box = useRef<HTMLInputElement>(null)
   return (
     <dialog ref={dialog} aria-labelledby="help-title">
       <h2 id="help-title">Keys</h2>
@@ -322,7 +205,6 @@ function Help({ onClose }: { onClose: () => void }) {
       </dl>
       <label>
         <input
-          ref={box}
           type="checkbox"
           defaultChecked={keysAreOn()}
           onChange={(event) => {

@@ -18,7 +18,7 @@ export function LoginScreen() {
       <p>This hub wants to know who looks. Take the token of a viewer or an operator.</p>
       <TokenForm onToken={login} />
       <p class="muted">
-        <code>holdfast principal add NAME --role operator</code> makes one. It stays in a cookie of this
+        <code>holdfast principal add operator --name NAME</code> makes one. It stays in a cookie of this
         browser that scripts cannot read, until you log out or close the browser.
       </p>
     </main>

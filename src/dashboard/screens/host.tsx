@@ -173,7 +173,7 @@ const pendingColumns: readonly Column<PendingEntry>[] = [
 ]
 
 /** How an entry of the pending list and its row differ: pending is exactly claimed or mirrored, consumer is owner. */
-export function disagreement({ delivery, state, owner, consumer, host }: PendingEntry): string | undefined {
+function disagreement({ delivery, state, owner, consumer, host }: PendingEntry): string | undefined {
   if (delivery === undefined) return 'the entry is gone from the stream'
   if (state === undefined) return 'there is no row'
   if (state !== 'claimed' && state !== 'mirrored') return `the row is ${state}`

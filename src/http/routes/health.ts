@@ -111,6 +111,7 @@ export function metricsPage(parts: HealthParts): () => Promise<string> {
     }
     metrics.setLoopAge('record', pulse.ageMs())
     if (Number.isFinite(tail.ageMs())) metrics.setLoopAge('log_tail', tail.ageMs())
+    metrics.setReady(readiness(parts).checks)
     metrics.setWaiting(waiting())
     return await metrics.registry.metrics()
   }
