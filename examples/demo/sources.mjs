@@ -14,6 +14,8 @@ const folders = ['src', 'dist', 'lua', 'test', 'scripts', 'examples']
 const kinds = ['.ts', '.js', '.mjs', '.lua', '.sh', '.json']
 const slowEvery = 12
 const slowConversations = 3
+/** However many files a folder has, it leaves room for others. */
+const conversationsAtLeast = 6
 
 /**
  * At most `most` files, the folders taking turns so that every conversation is busy all along.
@@ -25,6 +27,7 @@ export function readSources(root, most) {
   const paths = folders
     .flatMap((folder) => filesIn(join(root, folder)))
     .filter((path) => kinds.includes(extname(path)) && !path.endsWith('.d.ts'))
+    .filter(firstOfEach(Math.ceil(most / conversationsAtLeast)))
     .slice(0, most)
   return takingTurns(paths).map((path, at) => {
     const key = relative(root, path)
@@ -48,6 +51,17 @@ function filesIn(folder) {
       .sort()
   } catch {
     return []
+  }
+}
+
+/** Lets so many files of each folder through. @param {number} most */
+function firstOfEach(most) {
+  /** @type {Map<string, number>} */
+  const met = new Map()
+  return (/** @type {string} */ path) => {
+    const before = met.get(dirname(path)) ?? 0
+    met.set(dirname(path), before + 1)
+    return before < most
   }
 }
 

@@ -61,14 +61,18 @@ describe.each(['on the record', 'through a hub'] as const)('%s', (way) => {
 
   test('the last entries, the newest below, each on a line without control characters', async () => {
     const time = String.raw`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`
-    const { code, stdout, stderr } = await tail('--verb', 'accept,pause', '-n', '1000')
+    const {
+      code,
+      stdout: accepted,
+      stderr,
+    } = await tail('--verb', 'accept,lift', '--host', 'build-2', '-n', '1')
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-    const [accepted, paused] = stdout.split('\n')
+    const { stdout: paused } = await tail('--verb', 'pause', '-n', '1000')
     expect(accepted).toMatch(
-      new RegExp(`^${time} accept \\S+: runnable at build-1, build-2; key=.+ recipients=2$`),
+      new RegExp(`^${time} accept \\S+: runnable at build-1, build-2; key=.+ recipients=2\n$`),
     )
     expect(paused).toMatch(new RegExp(`^${time} pause kim: .*scope=host:build-1 reason=.*u001b\\[31m odd`))
-    expect(stdout).not.toContain('\u001b[31m')
+    expect(paused).not.toContain('\u001b[31m')
     expect((await tail('-n', '1', '--actor', 'kim')).stdout).toMatch(/^\S+ pause kim: [^\n]*\n$/)
     expect((await tail('-n', '0')).stdout).toBe('')
   })
