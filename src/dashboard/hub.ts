@@ -20,6 +20,8 @@ export function mayAct(): boolean {
 export async function begin(): Promise<void> {
   try {
     trouble.value = undefined
+    // Asked for at once, for most who open the page may see it; who may not is told by what follows.
+    void get<Overview>('v1/overview').then(takeOverview, () => undefined)
     me.value = await get<Me>('v1/me')
     isUnknownHere.value = false
   } catch (error) {
@@ -42,6 +44,12 @@ export async function logout(): Promise<void> {
   isUnknownHere.value = true
 }
 
+function takeOverview(value: Overview): void {
+  clockAhead.value = value.at - Date.now()
+  overview.value = value
+  overviewRefusal.value = undefined
+}
+
 const leastMs = 2000
 const everyMs = 5000
 
@@ -55,10 +63,7 @@ export function followOverview(): void {
     if (!document.hidden && me.peek() !== undefined && !isReading) {
       isReading = true
       try {
-        const value = await get<Overview>('v1/overview')
-        clockAhead.value = value.at - Date.now()
-        overview.value = value
-        overviewRefusal.value = undefined
+        takeOverview(await get<Overview>('v1/overview'))
       } catch (error) {
         overviewRefusal.value = error instanceof Refusal ? error : asRefusal(error)
       }

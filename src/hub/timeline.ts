@@ -11,7 +11,15 @@ export function timelineOf(row: Row, attempts: readonly AttemptView[]): Timeline
       : [],
   )
   const tried = attempts.flatMap((attempt) => entriesOf(row, attempt))
-  return [...own, ...tried].sort((one, other) => one.at - other.at)
+  return [...own, ...tried].sort((one, other) => one.at - other.at || placeOf(one) - placeOf(other))
+}
+
+/** What one call did has one time: then the order is that of the states. */
+const inOneCall: readonly string[] = ['queued', 'claimed', 'mirrored', 'delivered']
+
+function placeOf({ what }: TimelineEntry): number {
+  const at = inOneCall.indexOf(what)
+  return at < 0 ? inOneCall.length : at
 }
 
 function stepOf(row: Row, name: string): TimelineEntry {

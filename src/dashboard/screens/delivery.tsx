@@ -169,7 +169,7 @@ function Timeline({ entries }: { entries: readonly TimelineEntry[] }) {
               <strong>{entry.what}</strong>
               {entry.epoch !== undefined && <span class="tag">epoch {entry.epoch}</span>}
               {entry.actor !== undefined && <span> by {entry.actor}</span>}
-              {entry.reason !== undefined && entry.reason !== '' && (
+              {entry.reason !== undefined && !entry.what.endsWith(entry.reason) && (
                 <span class="muted"> – {entry.reason}</span>
               )}
             </div>
