@@ -37,7 +37,7 @@ Every route but the public ones wants a principal (\`holdfast principal add\`). 
 |---|---|
 | \`producer\` | send as itself, or as any sender where it was added so; see its own messages |
 | \`node\` | everything a node does, for its one host and the directories it was added with; see the deliveries of that host; open, close and see sessions of that host and those directories |
-| \`viewer\` | see everything but principals, change nothing |
+| \`viewer\` | see everything but principals, and payloads only while the setting \`viewer_payloads\` is 1; change nothing |
 | \`operator\` | everything |
 
 No principal, or one that is not known or was revoked, is \`UNAUTHENTICATED\` (401); one without the right is \`FORBIDDEN\` (403). A revocation also ends what is under way for that principal: polls that wait, and event streams.
