@@ -1,7 +1,7 @@
 import { effect, signal } from '@preact/signals'
 import type { Overview } from '../contract/overview.js'
 import type { Me } from '../contract/wire-me.js'
-import { asRefusal, get, isUnknownHere, Refusal, send } from './api.js'
+import { asRefusal, get, isUnknownHere, type Refusal, send } from './api.js'
 import { changes, clockAhead } from './live.js'
 
 export const me = signal<Me | undefined>(undefined)
@@ -65,7 +65,7 @@ export function followOverview(): void {
       try {
         takeOverview(await get<Overview>('v1/overview'))
       } catch (error) {
-        overviewRefusal.value = error instanceof Refusal ? error : asRefusal(error)
+        overviewRefusal.value = asRefusal(error)
       }
       isReading = false
       readAt = Date.now()

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type OpenRecord, openRecord } from '../support/record.js'
 import { startTestServer, type TestServer } from '../support/server.js'
 import { startTerminal } from '../support/terminal.js'
-import { errorOf, makeFolder, type Running, startCli } from './run-cli.js'
+import { errorOf, makeFolder, type Running, servedUrl, startCli } from './run-cli.js'
 import { commandsIn } from './run-here.js'
 
 // Acts on many deliveries, and the bars that long work shows: on a terminal, and nowhere else.
@@ -21,8 +21,7 @@ beforeAll(async () => {
   server = await startTestServer()
   record = await openRecord(server, { name: 'hf' })
   serving = startCli(['serve', '--redis', server.url, '--listen', '127.0.0.1:0'], { cwd })
-  const said = (await serving.said('"msg":"serving"')).split('\n').find((line) => line.includes('"serving"'))
-  url = String(JSON.parse(said ?? '{}').url)
+  url = await servedUrl(serving)
 })
 afterAll(async () => {
   serving?.child.kill('SIGTERM')

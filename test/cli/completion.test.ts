@@ -7,7 +7,7 @@ import { makeProgram } from '../../src/cli/program.js'
 import { type OpenRecord, openRecord } from '../support/record.js'
 import { startTestServer, type TestServer } from '../support/server.js'
 import { startTerminal } from '../support/terminal.js'
-import { makeFolder, type Running, runCli, startCli } from './run-cli.js'
+import { makeFolder, type Running, runCli, servedUrl, startCli } from './run-cli.js'
 
 // What a shell is told when Tab is pressed: by the protocol that the shells of tab speak, and in a real bash.
 
@@ -35,8 +35,7 @@ beforeAll(async () => {
     await record.functions.openSession(session, { host: 'build-1', scope: '/srv' }, 'kim', true)
   }
   serving = startCli(['serve', '--redis', server.url, '--listen', '127.0.0.1:0'], { cwd })
-  const said = (await serving.said('"msg":"serving"')).split('\n').find((line) => line.includes('"serving"'))
-  url = String(JSON.parse(said ?? '{}').url)
+  url = await servedUrl(serving)
 })
 afterAll(async () => {
   serving?.child.kill('SIGTERM')

@@ -14,7 +14,7 @@ import { sweepsOnDemand } from '../../src/sweeps/on-demand.js'
 import { certificate } from '../support/certificate.js'
 import { startTestServer, type TestServer } from '../support/server.js'
 import { until } from '../support/until.js'
-import { answerOf, errorOf, makeFolder, type Running, runCli, startCli } from './run-cli.js'
+import { answerOf, errorOf, makeFolder, type Running, runCli, servedUrl, startCli } from './run-cli.js'
 import { commandsIn } from './run-here.js'
 
 // The command line and a hub over HTTP: `serve`, what goes through --url, principals, nodes. Long-running and
@@ -34,7 +34,7 @@ beforeAll(async () => {
   await initRecord({ redis: server.url })
   hub = await openHub({ redis: server.url })
   serving = start('serve', '--redis', server.url, '--listen', '127.0.0.1:0')
-  url = await urlSaidBy(serving)
+  url = await servedUrl(serving)
 })
 afterAll(async () => {
   for (const { child } of started) if (child.exitCode === null) child.kill('SIGKILL')
@@ -48,12 +48,6 @@ function start(...args: string[]): Running {
   const running = startCli(args, { cwd })
   started.push(running)
   return running
-}
-
-async function urlSaidBy(running: Running): Promise<string> {
-  const lines = (await running.said('"msg":"serving"')).trim().split('\n')
-  const { url: said } = JSON.parse(lines.find((line) => line.includes('"msg":"serving"')) ?? '{}')
-  return String(said)
 }
 
 /** A principal added on the record, by its token. */

@@ -77,6 +77,12 @@ export function errorOf(ended: Ended): { code: string; message: string; next: st
 }
 
 /** A folder of its own for a test. */
+/** The URL of a `serve` or `dev` that logs in JSON, once it answers there. */
+export async function servedUrl(running: Running): Promise<string> {
+  const lines = (await running.said('"msg":"serving"')).split('\n')
+  return String(JSON.parse(lines.find((line) => line.includes('"msg":"serving"')) ?? '{}').url)
+}
+
 export function makeFolder(): { path: string; remove(): void } {
   const path = mkdtempSync(join(tmpdir(), 'holdfast-cli-'))
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) }

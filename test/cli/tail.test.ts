@@ -5,7 +5,7 @@ import type { LogEvent } from '../../src/contract/wire-log.js'
 import { type OpenRecord, openRecord } from '../support/record.js'
 import { startTestServer, type TestServer } from '../support/server.js'
 import { until } from '../support/until.js'
-import { answerOf, makeFolder, type Running, startCli } from './run-cli.js'
+import { answerOf, makeFolder, type Running, servedUrl, startCli } from './run-cli.js'
 import { commandsIn } from './run-here.js'
 
 // The log on a line an entry: what was, and what comes, on the record and through a hub.
@@ -24,8 +24,7 @@ beforeAll(async () => {
   await record.accept({ to: [{ host: 'build-1' }, { host: 'build-2' }] })
   await record.functions.pause('host:build-1', 'looks\u001b[31m odd', 'kim')
   serving = startCli(['serve', '--redis', server.url, '--listen', '127.0.0.1:0'], { cwd })
-  const said = (await serving.said('"msg":"serving"')).split('\n').find((line) => line.includes('"serving"'))
-  url = String(JSON.parse(said ?? '{}').url)
+  url = await servedUrl(serving)
 })
 afterAll(async () => {
   serving?.child.kill('SIGTERM')

@@ -6,7 +6,7 @@ import { type OpenRecord, openRecord } from '../support/record.js'
 import { startTestServer, type TestServer } from '../support/server.js'
 import { startTerminal, type Terminal } from '../support/terminal.js'
 import { until } from '../support/until.js'
-import { answerOf, makeFolder, type Running, startCli } from './run-cli.js'
+import { answerOf, makeFolder, type Running, servedUrl, startCli } from './run-cli.js'
 import { commandsIn } from './run-here.js'
 
 // A hub at a glance: as text, as JSON a line, and on a screen of its own in a pseudo terminal.
@@ -35,8 +35,7 @@ beforeAll(async () => {
   await record.functions.pause('host:build-1', 'drain', 'kim')
   await record.join('build-1', 'n1')
   serving = startCli(['serve', '--redis', server.url, '--listen', '127.0.0.1:0'], { cwd })
-  const said = (await serving.said('"msg":"serving"')).split('\n').find((line) => line.includes('"serving"'))
-  url = String(JSON.parse(said ?? '{}').url)
+  url = await servedUrl(serving)
 })
 afterEach(() => terminal?.stop())
 afterAll(async () => {
