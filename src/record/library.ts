@@ -8,6 +8,7 @@ import type { Store } from './connections.js'
 export const libraryVersion = 2
 
 const libraryName = 'holdfast'
+const versionWithClock = 1_000_000
 const ownLuaDir = fileURLToPath(new URL('../../lua', import.meta.url))
 
 /** The library as one text. */
@@ -21,6 +22,11 @@ export interface Library {
 /** Where the sources are; the package's own `lua/` when absent. */
 export interface LibraryOptions {
   readonly luaDir?: string | undefined
+  /**
+   * The library of the testing kit, with a clock that can be set ahead. Its version is above all others: nobody who opens
+   * the record puts another in its place.
+   */
+  readonly withClock?: boolean | undefined
 }
 
 /** What {@link loadLibrary} found or did. `newer`: the server keeps a newer library, untouched. */
@@ -43,15 +49,17 @@ export type LibraryState =
 /** Joins `lib/*.lua`, then `functions/*.lua`, each by name, around one shared table `hf`. */
 export function assembleLibrary(options: LibraryOptions = {}): Library {
   const luaDir = options.luaDir ?? ownLuaDir
+  const version = options.withClock === true ? versionWithClock : libraryVersion
+  const folders = options.withClock === true ? ['lib', 'testing', 'functions'] : ['lib', 'functions']
   const code = [
     `#!lua name=${libraryName}`,
-    `local LIBRARY_VERSION = ${libraryVersion}`,
+    `local LIBRARY_VERSION = ${version}`,
     'local hf = {}',
-    ...[...sourcesIn(join(luaDir, 'lib')), ...sourcesIn(join(luaDir, 'functions'))].map(enclosed),
+    ...folders.flatMap((folder) => sourcesIn(join(luaDir, folder))).map(enclosed),
     versionFunction,
     '',
   ].join('\n')
-  return { version: libraryVersion, code, digest: digestOf(code) }
+  return { version, code, digest: digestOf(code) }
 }
 
 const versionFunction = `redis.register_function{
