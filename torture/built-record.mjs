@@ -9,7 +9,7 @@ export const { findServer, serverState } = await load('record/server-process.js'
 /** @type {typeof import('../src/record/embedded.ts')} */
 export const { freePort } = await load('record/embedded.js')
 /** @type {typeof import('../src/record/connections.ts')} */
-export const { openStore, streamEntriesOf } = await load('record/connections.js')
+export const { openStore } = await load('record/connections.js')
 /** @type {typeof import('../src/record/functions.ts')} */
 export const { functionsOf } = await load('record/functions.js')
 /** @type {typeof import('../src/record/keys.ts')} */
@@ -18,7 +18,5 @@ export const { keysOf } = await load('record/keys.js')
 export const { readerOf } = await load('record/reader.js')
 /** @type {typeof import('../src/hub/open-hub.ts')} */
 export const { initRecord } = await load('hub/open-hub.js')
-/** @type {typeof import('../src/hub/scan.ts')} */
-export const { scanKeys, piecesOf } = await load('hub/scan.js')
-/** @type {typeof import('../src/hub/views.ts')} */
-export const { readDeliveries } = await load('hub/views.js')
+/** @type {typeof import('../src/testing/final.ts')} */
+export const { readFinal } = await load('testing/final.js')

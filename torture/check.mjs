@@ -2,8 +2,7 @@
 // node torture/check.mjs DIR [--json]: judges the history of a run.
 // Exit 0: no violation. 1: violations, which it prints with their evidence. 2: the history cannot be judged.
 import { parseArgs } from 'node:util'
-import { check, DamagedHistory } from './checker/index.mjs'
-import { summaryOf, textOf } from './checker/report.mjs'
+import { check, DamagedHistory, summaryOf, textOf } from './built-checker.mjs'
 
 const { values, positionals } = parseArgs({ options: { json: { type: 'boolean' } }, allowPositionals: true })
 const [dir, ...others] = positionals

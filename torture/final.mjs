@@ -3,16 +3,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import {
-  functionsOf,
-  keysOf,
-  openStore,
-  piecesOf,
-  readDeliveries,
-  readerOf,
-  scanKeys,
-  streamEntriesOf,
-} from './built-record.mjs'
+import { functionsOf, keysOf, openStore, readerOf, readFinal } from './built-record.mjs'
 import { untilDone } from './waiting.mjs'
 
 /** @typedef {import('./world.mjs').World} World */
@@ -24,8 +15,6 @@ const stillForMs = 15_000
 /** What moved within so long when the time was up might have come to its end in more of it. */
 const movingForMs = 5000
 const answerWithinMs = 15_000
-const logPage = 2000
-const rowsAtOnce = 200
 
 /**
  * Sweeps run through a hub, until everything is settled or nothing moves any more.
@@ -68,106 +57,19 @@ export async function settle(world, { none, withinMs }) {
 
 /** What the record holds: everything, for the checker. @param {World} world @param {string} historyDir @param {object} about */
 export async function writeFinal(world, historyDir, about) {
-  const store = await openStore({ url: world.redis.url, tag: keysOf(world.hub).tag, name: 'torture-final' })
   const keys = keysOf(world.hub)
-  const reader = readerOf(store, keys)
+  const store = await openStore({ url: world.redis.url, tag: keys.tag, name: 'torture-final' })
+  const { client } = world
+  const hub = {
+    audit: () => untilDone(() => client.audit(), answerWithinMs),
+    unknown: () => client.unknown(),
+    held: () => client.held(),
+  }
   try {
-    const messages = await readMessages(reader, keys)
-    const ids = messages.flatMap(({ id, made }) => Array.from({ length: made }, (_, at) => `${id}.${at + 1}`))
-    const rows = await readDeliveries(reader, keys, ids)
-    const final = {
-      ...about,
-      audit: await untilDone(() => world.client.audit(), answerWithinMs),
-      deliveries: rows.map(deliveryOf),
-      unknown: await world.client.unknown(),
-      held: await world.client.held(),
-      sweeps: await world.client.sweeps(),
-      messages,
-      log: await readLog(reader, keys.log),
-    }
+    const record = await readFinal(hub, readerOf(store, keys), keys)
+    const final = { ...about, ...record, sweeps: await client.sweeps() }
     writeFileSync(join(historyDir, 'final.json'), JSON.stringify(final))
   } finally {
     await store.close()
-  }
-}
-
-/** @typedef {ReturnType<typeof readerOf>} Reader */
-
-/** @param {Reader} reader @param {ReturnType<typeof keysOf>} keys */
-async function readMessages(reader, keys) {
-  const prefix = keys.message('')
-  /** @type {Set<string>} */
-  const ids = new Set()
-  for await (const found of scanKeys(reader, prefix))
-    for (const key of found) ids.add(key.slice(prefix.length))
-  const messages = []
-  for (const piece of piecesOf([...ids].sort(), rowsAtOnce)) {
-    const rows = await reader.hashes(piece.map((id) => keys.message(id)))
-    for (const [at, id] of piece.entries()) {
-      const row = rows[at]
-      messages.push({
-        id,
-        key: row?.get('key') ?? '',
-        conversation: row?.get('conversation') ?? '',
-        sha256: row?.get('sha256') ?? '',
-        recipients: Number(row?.get('recipients') ?? 0),
-        made: Number(row?.get('made') ?? 0),
-      })
-    }
-  }
-  return messages
-}
-
-/** @param {Awaited<ReturnType<typeof readDeliveries>>[number]} view */
-function deliveryOf({
-  id,
-  message,
-  host,
-  session,
-  conversation,
-  state,
-  epoch,
-  owner,
-  takeovers,
-  reason,
-  attempts,
-}) {
-  return {
-    id,
-    message,
-    host,
-    ...(session === undefined ? {} : { session }),
-    conversation,
-    state,
-    epoch,
-    ...(owner === undefined ? {} : { owner }),
-    takeovers,
-    ...(reason === undefined ? {} : { reason }),
-    ...(state === 'held' ? { heldReason: reason } : {}),
-    attempts: attempts.map((attempt) => ({
-      number: Number(attempt.id.split('/')[1]),
-      status: attempt.status,
-      outcome: attempt.outcome,
-      node: attempt.node,
-      incarnation: attempt.incarnation,
-      begunAt: attempt.begunAt,
-      settledAt: attempt.settledAt,
-      errorCode: attempt.errorCode,
-      unknownAt: attempt.unknownAt,
-      unknownReason: attempt.unknownReason,
-      lateReports: attempt.lateReports,
-    })),
-  }
-}
-
-/** The whole log. @param {Reader} reader @param {string} key */
-async function readLog(reader, key) {
-  const entries = []
-  for (let after = '-'; ; ) {
-    const page = streamEntriesOf(await reader.one(['XRANGE', key, after, '+', 'COUNT', logPage]))
-    entries.push(...page)
-    const last = page.at(-1)
-    if (last === undefined || page.length < logPage) return entries
-    after = `(${last.id}`
   }
 }

@@ -11,8 +11,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import { check } from './checker/index.mjs'
-import { summaryOf, textOf } from './checker/report.mjs'
+import { check, summaryOf, textOf } from './built-checker.mjs'
 import { runPlan } from './faulting.mjs'
 import { settle, writeFinal } from './final.mjs'
 import { createRandom } from './random.mjs'
@@ -169,7 +168,7 @@ async function healed(made, healing) {
 }
 
 /**
- * @param {import('./checker/index.mjs').Verdict} verdict
+ * @param {import('../src/testing/checker/index.ts').Verdict} verdict
  * @param {{ plan: string, counts: Record<string, number>, settled: { settled: boolean }, isHealed: boolean, ends: import('./world.mjs').World['unexpectedEnds'], misbehaviours: string[] }} run
  */
 function report(verdict, { plan, counts, settled, isHealed, ends, misbehaviours }) {

@@ -1,5 +1,4 @@
-import type { FinalDelivery, LogEntry } from '../../torture/checker/words.mjs'
-import { type Data, digestOf, type Told } from './world.js'
+import { type Data, digestOf, type FinalDelivery, type LogEntry, type Told } from './world.js'
 
 /**
  * One way to break a history: what has to be found then, or undefined where it does not apply to this one. `pick`

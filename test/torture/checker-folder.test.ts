@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, describe, expect, it } from 'vitest'
-import { check, DamagedHistory } from '../../torture/checker/index.mjs'
+import { check, DamagedHistory } from '../../src/testing/checker/index.js'
 import { host, killed } from './stage.js'
 import { createWorld, type Told, textOf } from './world.js'
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { transitions } from '../../src/contract/states.js'
-import { isTransition, transitions as known } from '../../torture/checker/transitions.mjs'
+import { isTransition, transitions as known } from '../../src/testing/checker/transitions.js'
 import { bends } from './bend.js'
 import { history, host, killed, nodesOf, verdictOf } from './stage.js'
 import { createWorld, type Told, type World } from './world.js'

@@ -1,5 +1,4 @@
-import { judge } from '../../torture/checker/index.mjs'
-import type { Rules } from '../../torture/checker/words.mjs'
+import { judge, type Rules } from '../../src/testing/checker/index.js'
 import { createWorld, linesIn, type Told, type World } from './world.js'
 
 export const host = [{ host: 'h1' }]

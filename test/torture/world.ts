@@ -1,6 +1,13 @@
 import { createHash } from 'node:crypto'
-import { linesOf } from '../../torture/checker/read.mjs'
-import type { Final, FinalDelivery, FinalMessage, Line, LogEntry } from '../../torture/checker/words.mjs'
+import { linesOf } from '../../src/testing/checker/read.js'
+import type * as checker from '../../src/testing/checker/words.js'
+
+/** As a reader has it, but open to changes. */
+type Bendable<Read> = { -readonly [Member in keyof Read]: Bendable<Read[Member]> }
+export type Final = Bendable<checker.Final>
+export type FinalDelivery = Bendable<checker.FinalDelivery>
+export type FinalMessage = Bendable<checker.FinalMessage>
+export type LogEntry = Bendable<checker.LogEntry>
 
 /** A history that may be bent before it is judged: lines by file, and the record at the end. */
 export interface Told {
@@ -451,7 +458,7 @@ export function createWorld() {
 export type World = ReturnType<typeof createWorld>
 
 /** The files as they were read. */
-export function linesIn({ files }: Told): Line[] {
+export function linesIn({ files }: Told): checker.Line[] {
   return [...files].flatMap(([file, lines]) => linesOf(file, textOf(lines)))
 }
 

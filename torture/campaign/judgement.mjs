@@ -1,7 +1,7 @@
 // @ts-check
 // What a run of one seed says: nothing is wrong, something is, or that the machine was too busy to tell.
 
-/** @typedef {import('../checker/words.mjs').Violation} Violation */
+/** @typedef {import('../../src/testing/checker/words.ts').Violation} Violation */
 
 /**
  * How a run ended. `verdict`: what it wrote with `--json`, where it came so far.

@@ -1,6 +1,6 @@
 // @ts-check
 // A campaign in words: a line a seed, a table by fault, and the sums.
-import { summaryOf as verdictOf } from '../checker/report.mjs'
+import { summaryOf as verdictOf } from '../built-checker.mjs'
 import { wordsOf } from './seed.mjs'
 
 /** @typedef {import('./seed.mjs').SeedRecord} SeedRecord */

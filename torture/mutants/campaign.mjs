@@ -4,11 +4,11 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
-import { grouped } from '../checker/evidence.mjs'
+import { grouped } from '../built-checker.mjs'
 import { faultOf, timeOf } from './moment.mjs'
 
 /** @typedef {import('./list.mjs').Mutant} Mutant */
-/** @typedef {import('../checker/words.mjs').Violation} Violation */
+/** @typedef {import('../../src/testing/checker/words.ts').Violation} Violation */
 
 /**
  * `by`: the invariants that it missed, each with how many ids it was missed for. `noticed`: what the run itself saw.

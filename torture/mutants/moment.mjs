@@ -3,7 +3,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** @typedef {import('../checker/words.mjs').Violation} Violation */
+/** @typedef {import('../../src/testing/checker/words.ts').Violation} Violation */
 
 /** Histories bear the monotonic clock, the log bears the server's, which is this machine's: no mutant runs under faults of clocks. */
 const monotonicLessWallNs = Number(process.hrtime.bigint()) - Date.now() * 1e6

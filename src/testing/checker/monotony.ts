@@ -1,20 +1,12 @@
-// @ts-check
 // I5: epochs only grow, states move only as the contract says, what is settled stays. The log and the record, which are
 // written by the same calls, have to tell the same; the marks bear the epochs under which they ran.
-import { logged, recorded, told } from './evidence.mjs'
-
-/** @typedef {import('./words.mjs').AttemptStory} AttemptStory */
-/** @typedef {import('./words.mjs').Case} Case */
-/** @typedef {import('./words.mjs').DeliveryStory} DeliveryStory */
-/** @typedef {import('./words.mjs').FinalDelivery} FinalDelivery */
-/** @typedef {import('./words.mjs').Run} Run */
-/** @typedef {import('./words.mjs').Violation} Violation */
+import { logged, recorded, told } from './evidence.js'
+import type { AttemptStory, Case, DeliveryStory, FinalDelivery, Run, Violation } from './words.js'
 
 /** From here on an epoch tells of a generation: history was lost, and epochs jumped. */
 const generationOfEpochs = 1_000_000
 
-/** @param {Case} file @returns {Violation[]} */
-export function checkMonotony(file) {
+export function checkMonotony(file: Case): Violation[] {
   const told = [...file.stories.values()].flatMap(({ violations }) => violations)
   const ran = [...file.runsOf].flatMap(([id, runs]) => checkEpochs(file, id, runs))
   if (file.moving) return [...told, ...ran]
@@ -26,26 +18,23 @@ export function checkMonotony(file) {
   ]
 }
 
-/** What the log tells of is in the record. @param {Case} file @param {DeliveryStory} story @returns {Violation[]} */
-function checkThere(file, { id, steps }) {
+/** What the log tells of is in the record. */
+function checkThere(file: Case, { id, steps }: DeliveryStory): Violation[] {
   const last = steps.at(-1)
   if (file.deliveries.has(id) || last === undefined) return []
   const text = 'the log tells of it, but the record does not know it'
   return [{ invariant: 'I8', id, text, evidence: [logged(last.entry, id)], means: 'lost' }]
 }
 
-/** @param {Case} file @param {FinalDelivery} delivery @returns {Violation[]} */
-function checkFinal(file, delivery) {
+function checkFinal(file: Case, delivery: FinalDelivery): Violation[] {
   const { id, state, epoch, attempts } = delivery
   const story = file.stories.get(id)
   const last = story?.steps.at(-1)?.entry
-  /** @param {string} text @returns {Violation} */
-  const wrong = (text) => {
+  const wrong = (text: string): Violation => {
     const evidence = [...(last === undefined ? [] : [logged(last, id)]), recorded(delivery)]
     return { invariant: 'I5', id, text, evidence }
   }
-  /** @type {Violation[]} */
-  const found = []
+  const found: Violation[] = []
   const expected = story?.state ?? 'queued'
   if (state !== expected) found.push(wrong(`it is ${state}, but the log left it ${expected}`))
   const raised = story?.epoch ?? 0
@@ -69,13 +58,10 @@ function checkFinal(file, delivery) {
   return found
 }
 
-/** @param {Case} file @param {string} id @param {Run[]} runs @returns {Violation[]} */
-function checkEpochs(file, id, runs) {
+function checkEpochs(file: Case, id: string, runs: readonly Run[]): Violation[] {
   const story = file.stories.get(id)
-  /** @type {Violation[]} */
-  const found = []
-  /** @type {Run | undefined} */
-  let highest
+  const found: Violation[] = []
+  let highest: Run | undefined
   for (const run of runs) {
     if (highest !== undefined && run.epoch < highest.epoch) {
       const text = `${run.attempt} ran under epoch ${run.epoch} after ${highest.attempt} under ${highest.epoch}`
@@ -88,8 +74,8 @@ function checkEpochs(file, id, runs) {
   return found
 }
 
-/** The epoch under which a run was begun is the one that the delivery had then. @param {AttemptStory} attempt @param {Run} run @returns {Violation[]} */
-function checkEpoch(attempt, run) {
+/** The epoch under which a run was begun is the one that the delivery had then. */
+function checkEpoch(attempt: AttemptStory, run: Run): Violation[] {
   const grants = run.replay ? attempt.replays : [{ entry: attempt.begun, epoch: attempt.epoch }]
   if (grants.length === 0 || grants.some(({ epoch }) => epoch === run.epoch)) return []
   const had = grants.map(({ epoch }) => epoch).join(', ')

@@ -1,32 +1,25 @@
-// @ts-check
 // I4, and the indexes beside it: at the end nothing disagrees, and on the way nothing had to be put right that no fault
 // had damaged. A repair that hides a bug is one, too.
-import { logged } from './evidence.mjs'
-
-/** @typedef {import('./words.mjs').Case} Case */
-/** @typedef {import('./words.mjs').Entry} Entry */
-/** @typedef {import('./words.mjs').Violation} Violation */
+import { logged } from './evidence.js'
+import type { Case, Entry, Violation } from './words.js'
 
 /** Faults that damage the record itself, after which repairs are what is wanted. */
 const damaging = /^aof-/
 
-/** @param {Case} file @returns {Violation[]} */
-export function checkPending(file) {
+export function checkPending(file: Case): Violation[] {
   const repairs = file.faults.some(({ name }) => damaging.test(name)) ? [] : checkRepairs(file)
   return [...checkAudit(file), ...(file.moving ? [] : checkCounts(file)), ...repairs]
 }
 
-/** @param {Case} file @returns {Violation[]} */
-function checkAudit({ record: { audit } }) {
+function checkAudit({ record: { audit } }: Case): Violation[] {
   const { recipients, byState, owed, pruned } = audit.conservation
   const sum = Object.values(byState).reduce((all, count) => all + count, owed + pruned)
   const counted = [`audit ${JSON.stringify(audit.conservation)}`]
-  /** @type {Violation[]} */
-  const found = audit.disagreements.map(({ about, what }) => {
+  const found: Violation[] = audit.disagreements.map(({ about, what }) => {
     return { invariant: 'I4', id: about, text: what, evidence: [`audit ${about}: ${what}`] }
   })
-  /** @param {string} invariant @param {string} id @param {string} text */
-  const wrong = (invariant, id, text) => found.push({ invariant, id, text, evidence: counted })
+  const wrong = (invariant: string, id: string, text: string) =>
+    found.push({ invariant, id, text, evidence: counted })
   if (sum !== recipients)
     wrong('I1', 'conservation', `${recipients} recipients were accepted, ${sum} are accounted for`)
   if (owed !== 0) wrong('I7', 'obligations', `${owed} deliveries are still owed`)
@@ -34,12 +27,12 @@ function checkAudit({ record: { audit } }) {
   return found
 }
 
-/** Two ways of counting. @param {Case} file @returns {Violation[]} */
-function checkCounts({ record: { audit, deliveries, messages } }) {
-  const pairs = /** @type {const} */ ([
+/** Two ways of counting. */
+function checkCounts({ record: { audit, deliveries, messages } }: Case): Violation[] {
+  const pairs = [
     ['deliveries', audit.deliveries, deliveries.length],
     ['messages', audit.messages, messages.length],
-  ])
+  ] as const
   return pairs.flatMap(([what, counted, read]) => {
     if (counted === read) return []
     const text = `the audit saw ${counted} ${what}, the record has ${read}`
@@ -47,8 +40,7 @@ function checkCounts({ record: { audit, deliveries, messages } }) {
   })
 }
 
-/** @param {Case} file @returns {Violation[]} */
-function checkRepairs({ entries }) {
+function checkRepairs({ entries }: Case): Violation[] {
   return entries.flatMap((entry) => {
     const what = repairOf(entry)
     if (what === undefined) return []
@@ -58,8 +50,8 @@ function checkRepairs({ entries }) {
   })
 }
 
-/** What an entry says it had to put right; undefined where it is about nothing of that kind. @param {Entry} entry @returns {string | undefined} */
-function repairOf({ verb, more }) {
+/** What an entry says it had to put right; undefined where it is about nothing of that kind. */
+function repairOf({ verb, more }: Entry): string | undefined {
   if (verb === 'claim') return more.get('ghosts') ?? more.get('missing')
   if (verb.startsWith('reconcile')) return more.get('repaired')
   if (verb === 'recount') return more.get('counts')

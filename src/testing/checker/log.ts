@@ -1,15 +1,9 @@
-// @ts-check
 // The log of the record: its entries, in their order, and what each did to whom.
-import { deliveryOf } from './evidence.mjs'
-import { DamagedHistory } from './read.mjs'
+import { deliveryOf } from './evidence.js'
+import { DamagedHistory } from './read.js'
+import type { Entry, LogEntry, Move, Step } from './words.js'
 
-/** @typedef {import('./words.mjs').Entry} Entry */
-/** @typedef {import('./words.mjs').LogEntry} LogEntry */
-/** @typedef {import('./words.mjs').Move} Move */
-/** @typedef {import('./words.mjs').Step} Step */
-
-/** @param {LogEntry[]} log @returns {Entry[]} */
-export function entriesOf(log) {
+export function entriesOf(log: readonly LogEntry[]): Entry[] {
   const entries = log.map(entryOf)
   noteIncarnations(entries)
   for (const [index, entry] of entries.entries()) {
@@ -21,10 +15,8 @@ export function entriesOf(log) {
   return entries
 }
 
-/** @param {LogEntry} read @param {number} index @returns {Entry} */
-function entryOf({ id, fields }, index) {
-  /** @type {Entry} */
-  const entry = {
+function entryOf({ id, fields }: LogEntry, index: number): Entry {
+  const entry: Entry = {
     index,
     id,
     ms: Number(id.split('-')[0]),
@@ -47,18 +39,16 @@ function entryOf({ id, fields }, index) {
   return entry
 }
 
-/** Under which incarnation each actor spoke. @param {Entry[]} entries */
-function noteIncarnations(entries) {
-  /** @type {Map<string, number>} */
-  const known = new Map()
+/** Under which incarnation each actor spoke. */
+function noteIncarnations(entries: readonly Entry[]): void {
+  const known = new Map<string, number>()
   for (const entry of entries) {
     if (entry.verb === 'join') known.set(entry.actor, Number(entry.more.get('incarnation')))
     entry.incarnation = known.get(entry.actor) ?? 0
   }
 }
 
-/** @param {string} one @param {string} other */
-function isBefore(one, other) {
+function isBefore(one: string, other: string): boolean {
   const [ms = 0, sequence = 0] = one.split('-').map(Number)
   const [otherMs = 0, otherSequence = 0] = other.split('-').map(Number)
   return ms === otherMs ? sequence < otherSequence : ms < otherMs
@@ -66,10 +56,9 @@ function isBefore(one, other) {
 
 const ofOthers = /^(session|effect):/
 
-/** What happened to each delivery, in order. @param {Entry[]} entries @returns {Map<string, Step[]>} */
-export function stepsOf(entries) {
-  /** @type {Map<string, Step[]>} */
-  const found = new Map()
+/** What happened to each delivery, in order. */
+export function stepsOf(entries: readonly Entry[]): Map<string, Step[]> {
+  const found = new Map<string, Step[]>()
   for (const entry of entries) {
     for (const move of entry.moves) {
       if (!ofOthers.test(move.id)) addMove(found, entry, move)
@@ -78,8 +67,7 @@ export function stepsOf(entries) {
   return found
 }
 
-/** @param {Map<string, Step[]>} found @param {Entry} entry @param {Move} move */
-function addMove(found, entry, move) {
+function addMove(found: Map<string, Step[]>, entry: Entry, move: Move): void {
   const delivery = deliveryOf(move.id)
   const steps = found.get(delivery) ?? []
   if (steps.length === 0) found.set(delivery, steps)

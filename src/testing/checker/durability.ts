@@ -1,20 +1,13 @@
-// @ts-check
 // I8: what was acknowledged is there, whatever was killed or cut since: accepts, begins, outcomes, fences, acts.
-import { recorded, told } from './evidence.mjs'
+import { recorded, told } from './evidence.js'
+import type { Act, Case, Violation } from './words.js'
 
-/** @typedef {import('./words.mjs').Act} Act */
-/** @typedef {import('./words.mjs').Case} Case */
-/** @typedef {import('./words.mjs').Violation} Violation */
-
-/** @param {Case} file @returns {Violation[]} */
-export function checkDurability(file) {
+export function checkDurability(file: Case): Violation[] {
   return [...checkAccepts(file), ...checkBegins(file), ...checkReports(file), ...checkActs(file)]
 }
 
-/** @param {Case} file @returns {Violation[]} */
-function checkAccepts({ accepts, messages, readAt }) {
-  /** @type {Map<string, Violation>} */
-  const lost = new Map()
+function checkAccepts({ accepts, messages, readAt }: Case): Violation[] {
+  const lost = new Map<string, Violation>()
   for (const { type, id = '', answer } of accepts) {
     if (type !== 'ok' || messages.has(id) || lost.has(id) || (answer?.t ?? 0) > readAt) continue
     const text = 'acknowledged, but the record has no such message'
@@ -23,8 +16,8 @@ function checkAccepts({ accepts, messages, readAt }) {
   return [...lost.values()]
 }
 
-/** Who ran was told that it may: the record knows of it. @param {Case} file @returns {Violation[]} */
-function checkBegins({ runsOf, deliveries, readAt }) {
+/** Who ran was told that it may: the record knows of it. */
+function checkBegins({ runsOf, deliveries, readAt }: Case): Violation[] {
   return [...runsOf].flatMap(([id, runs]) => {
     const delivery = deliveries.get(id)
     const lost = runs.find(
@@ -33,28 +26,28 @@ function checkBegins({ runsOf, deliveries, readAt }) {
     if (lost === undefined) return []
     const evidence = [told(lost.begin), ...(delivery === undefined ? [] : [recorded(delivery)])]
     const text = `${lost.attempt} ran, but the record does not know it`
-    return [{ invariant: 'I8', id, text, evidence, means: /** @type {const} */ ('lost') }]
+    return [{ invariant: 'I8', id, text, evidence, means: 'lost' as const }]
   })
 }
 
 const settling = ['result', 'terminal', 'not_sent']
 
-/** A node that reported an outcome goes on when it is answered. @param {Case} file @returns {Violation[]} */
-function checkReports({ reportsOf, deliveries, readAt }) {
+/** A node that reported an outcome goes on when it is answered. */
+function checkReports({ reportsOf, deliveries, readAt }: Case): Violation[] {
   return [...reportsOf].flatMap(([id, reports]) => {
     const [name = '', number] = id.split('/')
     const delivery = deliveries.get(name)
     const attempt = delivery?.attempts.find((each) => each.number === Number(number))
-    const settled = reports.find(({ t, data }) => t <= readAt && settling.includes(data.outcome))
+    const settled = reports.find(({ t, data }) => t <= readAt && settling.includes(data.outcome ?? ''))
     if (settled === undefined || (attempt !== undefined && attempt.status !== 'executing')) return []
     const evidence = [told(settled), ...(delivery === undefined ? [] : [recorded(delivery)])]
     const text = `${id} was reported as ${settled.data.outcome} and answered, but the record does not know it`
-    return [{ invariant: 'I8', id: name, text, evidence, means: /** @type {const} */ ('lost') }]
+    return [{ invariant: 'I8', id: name, text, evidence, means: 'lost' as const }]
   })
 }
 
-/** Every answered act names its entry of the log. @param {Case} file @returns {Violation[]} */
-function checkActs({ acts, entries }) {
+/** Every answered act names its entry of the log. */
+function checkActs({ acts, entries }: Case): Violation[] {
   const known = new Map(entries.map((entry) => [entry.id, entry]))
   return acts.flatMap((act) => {
     if (act.type !== 'ok' || act.logId === undefined || known.get(act.logId)?.verb === verbOf(act)) return []
@@ -70,8 +63,7 @@ function checkActs({ acts, entries }) {
   })
 }
 
-/** @param {Act} act */
-function verbOf({ act, fence }) {
+function verbOf({ act, fence }: Act): string | undefined {
   if (act === 'set') return fence?.split(':')[0]
   return act === 'resolve' ? 'resolve_attempt' : act
 }

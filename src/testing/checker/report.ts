@@ -1,14 +1,11 @@
-// @ts-check
 // A verdict in words.
-import { grouped } from './evidence.mjs'
-
-/** @typedef {import('./index.mjs').Verdict} Verdict */
-/** @typedef {import('./words.mjs').Violation} Violation */
+import { grouped } from './evidence.js'
+import type { Verdict, Violation } from './words.js'
 
 const idsShown = 20
 
-/** The violations, by invariant and id; of each id the one with the shortest evidence first. @param {Verdict} verdict @returns {string[]} */
-export function textOf({ violations }) {
+/** The violations, by invariant and id; of each id the one with the shortest evidence first. */
+export function textOf({ violations }: Verdict): string[] {
   return [...grouped(violations, ({ invariant }) => invariant)].flatMap(([invariant, found]) => {
     const ids = [...grouped(found, ({ id }) => id).values()]
     const shown = ids.slice(0, idsShown).flatMap((each) => each.toSorted(byEvidence).flatMap(shownAs))
@@ -17,18 +14,22 @@ export function textOf({ violations }) {
   })
 }
 
-/** @param {Violation} one @param {Violation} other */
-function byEvidence(one, other) {
+function byEvidence(one: Violation, other: Violation): number {
   return one.evidence.length - other.evidence.length
 }
 
-/** @param {Violation} violation @returns {string[]} */
-function shownAs({ invariant, id, text, evidence }) {
+function shownAs({ invariant, id, text, evidence }: Violation): string[] {
   return [`  ${invariant} ${id}: ${text}`, ...evidence.map((line) => `      ${line}`)]
 }
 
-/** The last line of a run. @param {Pick<Verdict, 'acknowledged' | 'lost' | 'twice' | 'unknown' | 'explained'>} verdict */
-export function summaryOf({ acknowledged, lost, twice, unknown, explained }) {
+/** The last line of a run. */
+export function summaryOf({
+  acknowledged,
+  lost,
+  twice,
+  unknown,
+  explained,
+}: Pick<Verdict, 'acknowledged' | 'lost' | 'twice' | 'unknown' | 'explained'>): string {
   const how = explained === unknown ? 'all explained' : `${unknown - explained} of them unexplained`
   return `acknowledged ${acknowledged}, lost ${lost}, executed twice ${twice}, unknown ${unknown} (${how})`
 }

@@ -1,13 +1,8 @@
-// @ts-check
 // I7: once everything runs again, what did not come to its end is in a list that tells why.
-import { recorded } from './evidence.mjs'
+import { recorded } from './evidence.js'
+import type { Case, FinalDelivery, Violation } from './words.js'
 
-/** @typedef {import('./words.mjs').Case} Case */
-/** @typedef {import('./words.mjs').FinalDelivery} FinalDelivery */
-/** @typedef {import('./words.mjs').Violation} Violation */
-
-/** @param {Case} file @returns {Violation[]} */
-export function checkStalls(file) {
+export function checkStalls(file: Case): Violation[] {
   const unknown = new Set(file.record.unknown.map(({ id }) => id))
   const held = new Set(file.record.held.map(({ id }) => id))
   const stalls = file.record.deliveries.flatMap((delivery) => {
@@ -19,8 +14,11 @@ export function checkStalls(file) {
   return [...stalls, ...checkLists(file)]
 }
 
-/** @param {FinalDelivery} delivery @param {Set<string>} unknown @param {Set<string>} held @returns {string | undefined} */
-function whyStalled({ id, state, attempts, heldReason, reason }, unknown, held) {
+function whyStalled(
+  { id, state, attempts, heldReason, reason }: FinalDelivery,
+  unknown: ReadonlySet<string>,
+  held: ReadonlySet<string>,
+): string | undefined {
   const last = attempts.at(-1)
   switch (state) {
     case 'held':
@@ -39,10 +37,14 @@ function whyStalled({ id, state, attempts, heldReason, reason }, unknown, held) 
   }
 }
 
-/** What is listed is what is there. @param {Case} file @returns {Violation[]} */
-function checkLists({ record, deliveries }) {
-  /** @param {string} id @param {string} text @returns {Violation} */
-  const wrong = (id, text) => ({ invariant: 'I7', id, text, evidence: [`list ${id}`] })
+/** What is listed is what is there. */
+function checkLists({ record, deliveries }: Case): Violation[] {
+  const wrong = (id: string, text: string): Violation => ({
+    invariant: 'I7',
+    id,
+    text,
+    evidence: [`list ${id}`],
+  })
   const unknown = record.unknown.flatMap(({ id }) => {
     const [delivery = '', number] = id.split('/')
     const found = deliveries.get(delivery)

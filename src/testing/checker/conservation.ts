@@ -1,21 +1,14 @@
-// @ts-check
 // I1: every recipient of every accepted message has exactly one delivery.
-import { recorded, told } from './evidence.mjs'
+import { recorded, told } from './evidence.js'
+import type { Accept, Case, FinalMessage, RecipientName, Violation } from './words.js'
 
-/** @typedef {import('./words.mjs').Accept} Accept */
-/** @typedef {import('./words.mjs').Case} Case */
-/** @typedef {import('./words.mjs').FinalMessage} FinalMessage */
-/** @typedef {import('./words.mjs').Violation} Violation */
-
-/** @param {Case} file @returns {Violation[]} */
-export function checkConservation(file) {
+export function checkConservation(file: Case): Violation[] {
   return [...checkAnswers(file), ...checkMessages(file), ...checkOrphans(file)]
 }
 
-/** What was answered is there, as it was asked for. A message that is not there at all is told under I8. @param {Case} file @returns {Violation[]} */
-function checkAnswers(file) {
-  /** @type {Set<string>} */
-  const looked = new Set()
+/** What was answered is there, as it was asked for. A message that is not there at all is told under I8. */
+function checkAnswers(file: Case): Violation[] {
+  const looked = new Set<string>()
   return file.accepts.flatMap((accept) => {
     const message = file.messages.get(accept.id ?? '')
     if (accept.type !== 'ok' || message === undefined || accept.changed) return []
@@ -31,8 +24,7 @@ function checkAnswers(file) {
   })
 }
 
-/** @param {Case} file @param {Accept} accept @returns {Violation[]} */
-function checkDeliveries(file, accept) {
+function checkDeliveries(file: Case, accept: Accept): Violation[] {
   return accept.deliveries.flatMap(({ id, host }) => {
     const found = file.deliveries.get(id)
     if (found === undefined) return [lost(id, 'acknowledged, but the record has no such delivery', accept)]
@@ -44,13 +36,11 @@ function checkDeliveries(file, accept) {
   })
 }
 
-/** @param {string} id @param {string} text @param {Accept} accept @returns {Violation} */
-function lost(id, text, { answer }) {
+function lost(id: string, text: string, { answer }: Accept): Violation {
   return { invariant: 'I1', id, text, evidence: [told(answer)], means: 'lost' }
 }
 
-/** @param {Accept} accept @param {FinalMessage} message @returns {Violation[]} */
-function checkContent(accept, message) {
+function checkContent(accept: Accept, message: FinalMessage): Violation[] {
   const wrong =
     message.sha256 !== accept.digest
       ? `its payload has digest ${message.sha256}, accepted was ${accept.digest}`
@@ -63,8 +53,7 @@ function checkContent(accept, message) {
   ]
 }
 
-/** @param {Case} file @param {Accept} accept @returns {Violation[]} */
-function checkRecipients(file, { id = '', to, invoke }) {
+function checkRecipients(file: Case, { id = '', to, invoke }: Accept): Violation[] {
   const deliveries = file.deliveriesOf.get(id) ?? []
   const wanted = [...new Set(to.map(nameOf))]
   const found = deliveries.map(nameOf)
@@ -79,23 +68,22 @@ function checkRecipients(file, { id = '', to, invoke }) {
       id,
       text: what,
       evidence,
-      ...(missing.length > 0 ? { means: /** @type {const} */ ('lost') } : {}),
+      ...(missing.length > 0 ? { means: 'lost' as const } : {}),
     },
   ]
 }
 
-/** What an obligation will still make is not missing; that it is owed at the end is told under I7. @param {Case} file @param {number} surplus */
-function isOwed({ record }, surplus) {
+/** What an obligation will still make is not missing; that it is owed at the end is told under I7. */
+function isOwed({ record }: Case, surplus: number): boolean {
   return surplus < 0 && record.audit.conservation.owed > 0
 }
 
-/** @param {{ host?: string, session?: string }} recipient */
-function nameOf({ host, session }) {
+function nameOf({ host, session }: RecipientName): string {
   return session === undefined ? `host ${host}` : `session ${session}`
 }
 
-/** Also of what nobody got an answer to: accepted is accepted wholly. @param {Case} file @returns {Violation[]} */
-function checkMessages(file) {
+/** Also of what nobody got an answer to: accepted is accepted wholly. */
+function checkMessages(file: Case): Violation[] {
   return file.record.messages.flatMap((message) => {
     const { id, recipients } = message
     const wanted = Array.isArray(recipients) ? recipients.length : recipients
@@ -113,8 +101,7 @@ function checkMessages(file) {
   })
 }
 
-/** @param {Case} file @returns {Violation[]} */
-function checkOrphans(file) {
+function checkOrphans(file: Case): Violation[] {
   return file.record.deliveries.flatMap((delivery) => {
     if (file.messages.has(delivery.message)) return []
     const text = `its message ${delivery.message} is not in the record`

@@ -1,15 +1,9 @@
-// @ts-check
 // A hub that accepts nothing breaks no promise: it is to accept, and its nodes are to execute.
-import { told } from './evidence.mjs'
+import { told } from './evidence.js'
+import type { Case, RecipientName, Violation } from './words.js'
 
-/** @typedef {import('./words.mjs').Case} Case */
-/** @typedef {import('./words.mjs').Violation} Violation */
-
-/**
- * `acknowledged`: keys whose accept was answered; `deliveries`: how many recipients these messages name.
- * @param {Case} file @returns {{ acknowledged: number, deliveries: number, violations: Violation[] }}
- */
-export function checkRate(file) {
+/** `acknowledged`: keys whose accept was answered; `deliveries`: how many recipients these messages name. */
+export function checkRate(file: Case): { acknowledged: number; deliveries: number; violations: Violation[] } {
   const { load, heal, rules } = file
   const recipients = new Map(
     file.accepts
@@ -26,8 +20,7 @@ export function checkRate(file) {
   )
   const seconds = (heal.t - load.t) / 1e9
   const rate = inLoad.size / Math.max(seconds, 0.001)
-  /** @type {Violation[]} */
-  const violations = []
+  const violations: Violation[] = []
   if (rate < rules.leastPerSecond) {
     const text = `${inLoad.size} accepts acknowledged in ${seconds.toFixed(1)} s; at least ${rules.leastPerSecond} a second were to be`
     violations.push({ invariant: 'rate', id: 'accepts', text, evidence: [told(load), told(heal)] })
@@ -45,8 +38,8 @@ export function checkRate(file) {
   return { acknowledged: recipients.size, deliveries, violations }
 }
 
-/** Named twice is named once. @param {readonly { host?: string, session?: string }[]} to */
-function recipientsIn(to) {
+/** Named twice is named once. */
+function recipientsIn(to: readonly RecipientName[]): number {
   return new Set(
     to.map(({ host, session }) => `${session === undefined ? 'host' : 'session'} ${session ?? host}`),
   ).size

@@ -1,42 +1,38 @@
-// @ts-check
 // I2: executions of a delivery do not overlap or repeat. Judged by the marks that executors wrote outside the record:
 // what began may have executed, whatever became of its process.
-import { recorded, told } from './evidence.mjs'
-import { statusOfOutcome } from './transitions.mjs'
+import { recorded, told } from './evidence.js'
+import { statusOfOutcome } from './transitions.js'
+import type { AttemptStory, Case, FinalDelivery, Line, Run, Violation } from './words.js'
 
-/** @typedef {import('./words.mjs').AttemptStory} AttemptStory */
-/** @typedef {import('./words.mjs').Case} Case */
-/** @typedef {import('./words.mjs').FinalDelivery} FinalDelivery */
-/** @typedef {import('./words.mjs').Line} Line */
-/** @typedef {import('./words.mjs').Run} Run */
-/** @typedef {import('./words.mjs').Violation} Violation */
+/** One attempt, from every side. */
+interface Tried {
+  readonly id: string
+  readonly delivery: FinalDelivery
+  /** Empty where the record does not know it. */
+  readonly status: string
+  readonly node: string
+  readonly runs: readonly Run[]
+  readonly story: AttemptStory | undefined
+  readonly probes: readonly Line[]
+}
 
-/** One attempt, from every side. `status` is empty where the record does not know it.
- * @typedef {{ id: string, delivery: FinalDelivery, status: string, node: string, runs: Run[], story: AttemptStory | undefined, probes: Line[] }} Tried
- */
-
-/** @param {Case} file @returns {Violation[]} */
-export function checkExclusion(file) {
+export function checkExclusion(file: Case): Violation[] {
   return [
     ...[...file.runsOf].flatMap(([id, runs]) => checkRuns(file, id, runs)),
     ...file.record.deliveries.flatMap((delivery) => checkAttempts(file, delivery)),
   ]
 }
 
-/** @param {Case} file @param {string} id @param {Run[]} runs @returns {Violation[]} */
-function checkRuns(file, id, runs) {
+function checkRuns(file: Case, id: string, runs: readonly Run[]): Violation[] {
   const delivery = file.deliveries.get(id)
   // What the record lost is told under I8.
   if (delivery === undefined || file.moving) return overlaps(runs)
   return [...overlaps(runs), ...repeats(file, delivery, runs), ...strangers(file, delivery, runs)]
 }
 
-/** @param {Run[]} runs @returns {Violation[]} */
-function overlaps(runs) {
-  /** @type {Violation[]} */
-  const found = []
-  /** @type {Run | undefined} */
-  let longest
+function overlaps(runs: readonly Run[]): Violation[] {
+  const found: Violation[] = []
+  let longest: Run | undefined
   for (const run of runs) {
     if (longest?.end !== undefined && run.begin.t < longest.end.t) {
       const text = `${run.attempt} began on ${run.node} while ${longest.attempt} ran on ${longest.node}`
@@ -48,12 +44,10 @@ function overlaps(runs) {
   return found
 }
 
-/** Each run after the first needs proof that the ones before it did nothing, or a replay. @param {Case} file @param {FinalDelivery} delivery @param {Run[]} runs @returns {Violation[]} */
-function repeats(file, delivery, runs) {
-  /** @type {Violation[]} */
-  const found = []
-  /** @type {Map<string, number>} */
-  const replays = new Map()
+/** Each run after the first needs proof that the ones before it did nothing, or a replay. */
+function repeats(file: Case, delivery: FinalDelivery, runs: readonly Run[]): Violation[] {
+  const found: Violation[] = []
+  const replays = new Map<string, number>()
   for (const [at, run] of runs.entries()) {
     const before = runs[at - 1]
     if (before === undefined) continue
@@ -73,27 +67,28 @@ function repeats(file, delivery, runs) {
   return found
 }
 
-/** @param {Run} before @param {Run} run @param {string} text @returns {Violation} */
-function twice(before, run, text) {
+function twice(before: Run, run: Run, text: string): Violation {
   const lines = before.end === undefined ? [before.begin, run.begin] : [before.begin, before.end, run.begin]
   return { invariant: 'I2', id: run.delivery, text, evidence: lines.map(told), means: 'twice' }
 }
 
-/** @param {Case} file @param {Run} run */
-function storyOf(file, { delivery, attempt }) {
+function storyOf(file: Case, { delivery, attempt }: Run): AttemptStory | undefined {
   return file.stories.get(delivery)?.attempts.find(({ id }) => id === attempt)
 }
 
-/** @param {Case} file @param {FinalDelivery} delivery @param {{ attempt: string, number: number }} which @returns {Tried} */
-function triedOf(file, delivery, { attempt: id, number }) {
+function triedOf(
+  file: Case,
+  delivery: FinalDelivery,
+  { attempt: id, number }: Pick<Run, 'attempt' | 'number'>,
+): Tried {
   const { status = '', node = '' } = delivery.attempts.find((each) => each.number === number) ?? {}
   const runs = (file.runsOf.get(delivery.id) ?? []).filter(({ attempt }) => attempt === id)
   const story = file.stories.get(delivery.id)?.attempts.find((each) => each.id === id)
   return { id, delivery, status, node, runs, story, probes: file.probesOf.get(id) ?? [] }
 }
 
-/** Why it is not proven that an attempt did nothing; undefined where it is. @param {Tried} tried @returns {string | undefined} */
-function whyNotProven(tried) {
+/** Why it is not proven that an attempt did nothing; undefined where it is. */
+function whyNotProven(tried: Tried): string | undefined {
   const { status, runs } = tried
   if (status !== 'not_sent') return `that one is ${status || 'not in the record'}`
   if (isResolved(tried)) return undefined
@@ -104,13 +99,12 @@ function whyNotProven(tried) {
     : `that one ended as ${did.outcome}`
 }
 
-/** @param {Tried} tried */
-function isResolved({ story }) {
+function isResolved({ story }: Tried): boolean {
   return story?.settled?.entry.verb === 'resolve_attempt'
 }
 
-/** A probe, asked by a later process when nothing of the run could still act, said that its effect had not happened. @param {Tried} tried @param {Run} run */
-function isDisproven({ probes }, { begin, end, outcome }) {
+/** A probe, asked by a later process when nothing of the run could still act, said that its effect had not happened. */
+function isDisproven({ probes }: Tried, { begin, end, outcome }: Run): boolean {
   const happened = end !== undefined && (outcome !== 'outcome_unknown' || end.data.effect !== false)
   if (happened) return false
   const asked = probes.find(
@@ -119,8 +113,8 @@ function isDisproven({ probes }, { begin, end, outcome }) {
   return asked !== undefined && (end === undefined || end.t < asked.t)
 }
 
-/** Runs under a grant that the record gave to somebody else. @param {Case} file @param {FinalDelivery} delivery @param {Run[]} runs @returns {Violation[]} */
-function strangers(file, delivery, runs) {
+/** Runs under a grant that the record gave to somebody else. */
+function strangers(file: Case, delivery: FinalDelivery, runs: readonly Run[]): Violation[] {
   return runs.flatMap((run) => {
     const { node, status } = triedOf(file, delivery, run)
     if (status === '' || isNode(node, run.node)) return []
@@ -129,18 +123,18 @@ function strangers(file, delivery, runs) {
   })
 }
 
-/** The record names a node with its host. @param {string} recordedName @param {string} name */
-export function isNode(recordedName, name) {
+/** The record names a node with its host. */
+export function isNode(recordedName: string, name: string): boolean {
   return recordedName === name || recordedName.endsWith(`/${name}`)
 }
 
-/** A node that lost its mirror goes on as `a1~2`. @param {string} name */
-export function slotOf(name) {
+/** A node that lost its mirror goes on as `a1~2`. */
+export function slotOf(name: string): string {
   return name.replace(/~\d+$/, '')
 }
 
-/** What the record says of each attempt, against its marks. @param {Case} file @param {FinalDelivery} delivery @returns {Violation[]} */
-function checkAttempts(file, delivery) {
+/** What the record says of each attempt, against its marks. */
+function checkAttempts(file: Case, delivery: FinalDelivery): Violation[] {
   if (file.moving) return []
   return [
     ...checkNeverRun(file, delivery),
@@ -154,8 +148,7 @@ function checkAttempts(file, delivery) {
   ]
 }
 
-/** @param {Tried} tried @returns {Violation[]} */
-function checkNotSent(tried) {
+function checkNotSent(tried: Tried): Violation[] {
   const why = whyNotProven(tried)
   if (why === undefined) return []
   const { id, delivery, runs } = tried
@@ -166,8 +159,7 @@ function checkNotSent(tried) {
   return [{ invariant: 'I2', id: delivery.id, text: `${id} is settled as not_sent, but ${why}`, evidence }]
 }
 
-/** @param {Case} file @param {Tried} tried @returns {Violation[]} */
-function checkFinished(file, { id, delivery, status, runs }) {
+function checkFinished(file: Case, { id, delivery, status, runs }: Tried): Violation[] {
   const first = runs.filter(({ replay }) => !replay)
   if (first.length === 0) {
     const evidence = [told(undefined), recorded(delivery)]
@@ -185,15 +177,15 @@ function checkFinished(file, { id, delivery, status, runs }) {
   return [{ invariant: 'I2', id: delivery.id, text, evidence }]
 }
 
-/** A handler that threw after its effect did it all the same: a probe says so. @param {Run} run @param {string} status */
-function endsAs({ end, outcome = '' }, status) {
+/** A handler that threw after its effect did it all the same: a probe says so. */
+function endsAs({ end, outcome = '' }: Run, status: string): boolean {
   if (end === undefined) return false
   if (outcome === 'outcome_unknown') return status === 'done' && end.data.effect === true
   return statusOfOutcome[outcome] === status
 }
 
-/** A delivery that failed never ran. @param {Case} file @param {FinalDelivery} delivery @returns {Violation[]} */
-function checkNeverRun(file, delivery) {
+/** A delivery that failed never ran. */
+function checkNeverRun(file: Case, delivery: FinalDelivery): Violation[] {
   if (delivery.state !== 'failed') return []
   const runs = file.runsOf.get(delivery.id) ?? []
   const ran = runs.find((run) => whyNotProven(triedOf(file, delivery, run)) !== undefined)

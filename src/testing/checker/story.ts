@@ -1,24 +1,23 @@
-// @ts-check
 // Follows one delivery through the log: who owned it, at which epoch, what was begun and how it was settled. Whatever
 // could not have happened that way breaks I2 (who may execute) or I5 (what may change).
-import { logged } from './evidence.mjs'
-import { isTransition } from './transitions.mjs'
+import { logged } from './evidence.js'
+import { isTransition } from './transitions.js'
+import type { AttemptStory, DeliveryStory, Entry, Move, Step } from './words.js'
 
-/** @typedef {import('./words.mjs').AttemptStory} AttemptStory */
-/** @typedef {import('./words.mjs').DeliveryStory} DeliveryStory */
-/** @typedef {import('./words.mjs').Entry} Entry */
-/** @typedef {import('./words.mjs').Move} Move */
-/** @typedef {import('./words.mjs').Step} Step */
-
-/** @typedef {DeliveryStory & { owner: string | undefined, incarnation: number, owned: Entry | undefined }} Following */
+/** A delivery while it is followed. */
+interface Following extends DeliveryStory {
+  owner: string | undefined
+  /** Of the owner. */
+  incarnation: number
+  /** The entry by which the owner became it. */
+  owned: Entry | undefined
+}
 
 /** Steps that only the owner of a delivery makes. */
 const ownersSteps = new Set(['mirror', 'ack', 'take', 'begin', 'refuse'])
 
-/** @param {string} id @param {Step[]} steps @returns {DeliveryStory} */
-export function follow(id, steps) {
-  /** @type {Following} */
-  const story = {
+export function follow(id: string, steps: readonly Step[]): DeliveryStory {
+  const story: Following = {
     id,
     steps,
     state: 'queued',
@@ -33,22 +32,24 @@ export function follow(id, steps) {
   return story
 }
 
-/** @param {Following} story @param {Step} step */
-function take(story, step) {
+function take(story: Following, step: Step): void {
   checkOwner(story, step)
   checkOpen(story, step)
   for (const move of inOrder(story, step)) make(story, step.entry, move)
   for (const move of step.attempts.toSorted(byLife)) makeOfAttempt(story, step.entry, move)
 }
 
-/** @param {Following} story @param {string} invariant @param {string} text @param {(Entry | undefined)[]} entries */
-function accuse(story, invariant, text, entries) {
+function accuse(
+  story: Following,
+  invariant: string,
+  text: string,
+  entries: readonly (Entry | undefined)[],
+): void {
   const evidence = entries.flatMap((entry) => (entry === undefined ? [] : [logged(entry, story.id)]))
   story.violations.push({ invariant, id: story.id, text, evidence })
 }
 
-/** @param {Following} story @param {Step} step */
-function checkOwner(story, { entry, moves, attempts }) {
+function checkOwner(story: Following, { entry, moves, attempts }: Step): void {
   const { owner, owned } = story
   if (!ownersSteps.has(entry.verb)) return
   const replays = moves.length === 0 && attempts.every(({ from }) => from === 'executing')
@@ -60,8 +61,8 @@ function checkOwner(story, { entry, moves, attempts }) {
   }
 }
 
-/** While an attempt is open nothing else happens to its delivery; once it is settled, nothing at all. @param {Following} story @param {Step} step */
-function checkOpen(story, { entry, moves, attempts }) {
+/** While an attempt is open nothing else happens to its delivery; once it is settled, nothing at all. */
+function checkOpen(story: Following, { entry, moves, attempts }: Step): void {
   const last = story.attempts.at(-1)
   if (last === undefined || moves.length === 0) return
   if (last.settled === undefined) {
@@ -72,8 +73,8 @@ function checkOpen(story, { entry, moves, attempts }) {
   }
 }
 
-/** The moves of one entry in an order in which they can have been made. @param {Following} story @param {Step} step @returns {Move[]} */
-function inOrder(story, { entry, moves }) {
+/** The moves of one entry in an order in which they can have been made. */
+function inOrder(story: Following, { entry, moves }: Step): Move[] {
   const real = moves.filter(({ to }) => to !== 'parked')
   const order = chain(story.state, real)
   if (order !== undefined) return order
@@ -82,13 +83,11 @@ function inOrder(story, { entry, moves }) {
   return real
 }
 
-/** @param {DeliveryStory} story @param {Entry} entry */
-function before({ steps }, entry) {
+function before({ steps }: DeliveryStory, entry: Entry): Entry | undefined {
   return steps.findLast((step) => step.entry.index < entry.index && step.moves.length > 0)?.entry
 }
 
-/** @param {string} state @param {Move[]} moves @returns {Move[] | undefined} */
-function chain(state, moves) {
+function chain(state: string, moves: readonly Move[]): Move[] | undefined {
   if (moves.length === 0) return []
   for (const [at, move] of moves.entries()) {
     if (move.from !== state) continue
@@ -98,8 +97,7 @@ function chain(state, moves) {
   return undefined
 }
 
-/** @param {Following} story @param {Entry} entry @param {Move} move */
-function make(story, entry, { from, to }) {
+function make(story: Following, entry: Entry, { from, to }: Move): void {
   if (!isTransition(from, to)) accuse(story, 'I5', `${from}>${to} is no transition`, [entry])
   if (to === 'claimed' || to === 'held' || to === 'queued' || from === to || entry.verb === 'cancel') {
     story.epoch += 1
@@ -112,8 +110,7 @@ function make(story, entry, { from, to }) {
   story.state = to
 }
 
-/** @param {Following} story @param {Entry} entry @param {boolean} takenOver */
-function own(story, entry, takenOver) {
+function own(story: Following, entry: Entry, takenOver: boolean): void {
   const fromItself = story.owner === entry.actor && story.incarnation === entry.incarnation
   if (takenOver && fromItself)
     accuse(story, 'I2', `${entry.actor} took it over from itself`, [story.owned, entry])
@@ -125,36 +122,28 @@ function own(story, entry, takenOver) {
 /** Where one entry tells several things of one attempt, they happened in the order of its life. */
 const life = ['idle>executing', 'executing>executing', 'executing>unknown']
 
-/** @param {Move} one @param {Move} other */
-function byLife(one, other) {
+function byLife(one: Move, other: Move): number {
   return numberOf(one.id) - numberOf(other.id) || ageOf(one) - ageOf(other)
 }
 
-/** @param {Move} move */
-function ageOf({ from, to }) {
+function ageOf({ from, to }: Move): number {
   const at = life.indexOf(`${from}>${to}`)
   return at < 0 ? life.length : at
 }
 
-/** @param {string} attempt */
-export function numberOf(attempt) {
+export function numberOf(attempt: string): number {
   return Number(attempt.slice(attempt.indexOf('/') + 1))
 }
 
-/** @param {Following} story @param {Entry} entry @param {Move} move */
-function makeOfAttempt(story, entry, { id, from, to }) {
-  if (from === 'idle' && to === 'executing') return begin(story, entry, id)
+function makeOfAttempt(story: Following, entry: Entry, { id, from, to }: Move): void {
   const attempt = story.attempts.find((each) => each.id === id)
-  if (attempt === undefined)
-    return accuse(story, 'I5', `${id} ${from}>${to}, but it was never begun`, [entry])
-  const { settled } = attempt
-  if (settled !== undefined) {
-    return accuse(story, 'I5', `${id} became ${to}, but it was ${settled.status} already`, [
-      settled.entry,
-      entry,
-    ])
-  }
-  if (to === 'unknown') attempt.unknown.push(entry)
+  if (from === 'idle' && to === 'executing') begin(story, entry, id)
+  else if (attempt === undefined) {
+    accuse(story, 'I5', `${id} ${from}>${to}, but it was never begun`, [entry])
+  } else if (attempt.settled !== undefined) {
+    const { status, entry: settled } = attempt.settled
+    accuse(story, 'I5', `${id} became ${to}, but it was ${status} already`, [settled, entry])
+  } else if (to === 'unknown') attempt.unknown.push(entry)
   else if (to === 'executing') {
     story.epoch += 1
     story.incarnation = entry.incarnation
@@ -162,8 +151,7 @@ function makeOfAttempt(story, entry, { id, from, to }) {
   } else settle(story, entry, attempt, to)
 }
 
-/** @param {Following} story @param {Entry} entry @param {string} id */
-function begin(story, entry, id) {
+function begin(story: Following, entry: Entry, id: string): void {
   const last = story.attempts.at(-1)
   const number = numberOf(id)
   if (last !== undefined && last.settled === undefined) {
@@ -182,8 +170,7 @@ function begin(story, entry, id) {
   story.attempts.push({ id, number, node, begun: entry, epoch: story.epoch, replays: [], unknown: [] })
 }
 
-/** @param {Following} story @param {Entry} entry @param {AttemptStory} attempt @param {string} status */
-function settle(story, entry, attempt, status) {
+function settle(story: Following, entry: Entry, attempt: AttemptStory, status: string): void {
   attempt.settled = { entry, status }
   if (entry.verb === 'resolve_attempt') return
   if (entry.verb !== 'report') accuse(story, 'I2', `${attempt.id} was settled by ${entry.verb}`, [entry])

@@ -1,16 +1,11 @@
-// @ts-check
 // What nobody knows is to be rare, and to have a cause: a fault of its node while it was open, a time limit, a handler
 // that threw. With an honest probe on every node nothing stays unknown.
 
-import { logged, told } from './evidence.mjs'
-import { isNode, slotOf } from './exclusion.mjs'
-import { setAsideBy } from './set-aside.mjs'
-import { timesOf } from './times.mjs'
-
-/** @typedef {import('./words.mjs').AttemptStory} AttemptStory */
-/** @typedef {import('./words.mjs').Case} Case */
-/** @typedef {import('./words.mjs').Fault} Fault */
-/** @typedef {import('./words.mjs').Violation} Violation */
+import { logged, told } from './evidence.js'
+import { isNode, slotOf } from './exclusion.js'
+import { setAsideBy } from './set-aside.js'
+import { timesOf } from './times.js'
+import type { AttemptStory, Case, Fault, Violation } from './words.js'
 
 /** Faults that take a node's mirror: nobody can ask any more what became of what it had begun. */
 const orphaning = new Set(['mirror-deleted', 'mirror-corrupt'])
@@ -18,8 +13,7 @@ const orphaning = new Set(['mirror-deleted', 'mirror-corrupt'])
 /** A fault is written down a moment before it is made. */
 const slackNs = 500e6
 
-/** @param {Case} file @returns {{ unknown: number, explained: number, violations: Violation[] }} */
-export function checkUnknowns(file) {
+export function checkUnknowns(file: Case): { unknown: number; explained: number; violations: Violation[] } {
   const times = timesOf(file)
   const ids = file.record.unknown.map(({ id }) => id)
   const setAside = setAsideBy(file, times)
@@ -52,27 +46,28 @@ export function checkUnknowns(file) {
   return { unknown: ids.length, explained: ids.length - violations.length, violations }
 }
 
-/** @param {string} id @param {string} text @param {string[]} evidence @returns {Violation} */
-function unexplained(id, text, evidence) {
+function unexplained(id: string, text: string, evidence: readonly string[]): Violation {
   return { invariant: 'unknown', id, text, evidence }
 }
 
-/** Its handler threw, or was over its time limit. @param {Case} file @param {string} id */
-function ownCause(file, id) {
+/** Its handler threw, or was over its time limit. */
+function ownCause(file: Case, id: string): boolean {
   const [delivery = ''] = id.split('/')
   const runs = (file.runsOf.get(delivery) ?? []).filter(({ attempt }) => attempt === id)
   return runs.some(({ end, outcome }) => outcome === 'outcome_unknown' || end?.data.late === true)
 }
 
-/** @param {Case} file @param {string} id */
-function marksOf(file, id) {
+function marksOf(file: Case, id: string): string[] {
   const [delivery = ''] = id.split('/')
   const runs = (file.runsOf.get(delivery) ?? []).filter(({ attempt }) => attempt === id)
   return runs.map(({ begin, end }) => told(end ?? begin))
 }
 
-/** @param {Fault} fault @param {AttemptStory} attempt @param {{ from: number, to: number }} open */
-function explains({ node, from, to }, attempt, open) {
+function explains(
+  { node, from, to }: Fault,
+  attempt: AttemptStory,
+  open: { from: number; to: number },
+): boolean {
   if (node === undefined || !isNode(slotOf(attempt.node), slotOf(node))) return false
   return from - slackNs <= open.to && to + slackNs >= open.from
 }

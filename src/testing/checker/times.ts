@@ -1,16 +1,21 @@
-// @ts-check
 // When an entry of the log was written, by the clock of the histories: the log has the clock of Redis, which jumps. What
 // is known of some entries bounds all others, for their order is known.
+import type { Case } from './words.js'
 
-/** @typedef {import('./words.mjs').Case} Case */
+/** Between which two moments an entry of the log, by its index, was written: in ns, by the clock of the histories. */
+export interface Times {
+  earliest(index: number): number
+  latest(index: number): number
+}
 
-/** @param {Case} file @returns {{ earliest(index: number): number, latest(index: number): number }} */
-export function timesOf(file) {
+/** Notes that an entry was written not before the one and not after the other, where these are known. */
+type Bound = (index: number | undefined, after: number | undefined, before: number | undefined) => void
+
+export function timesOf(file: Case): Times {
   const earliest = new Float64Array(file.entries.length).fill(Number.NEGATIVE_INFINITY)
   const latest = new Float64Array(file.entries.length).fill(Number.POSITIVE_INFINITY)
   const indexes = new Map(file.entries.map(({ id, index }) => [id, index]))
-  /** @param {number | undefined} index @param {number | undefined} after @param {number | undefined} before */
-  const bound = (index, after, before) => {
+  const bound: Bound = (index, after, before) => {
     if (index === undefined) return
     if (after !== undefined) earliest[index] = Math.max(earliest[index] ?? after, after)
     if (before !== undefined) latest[index] = Math.min(latest[index] ?? before, before)
@@ -29,10 +34,8 @@ export function timesOf(file) {
   }
 }
 
-/** @typedef {(index: number | undefined, after: number | undefined, before: number | undefined) => void} Bound */
-
-/** A message bears the id of the entry that records it. @param {Case} file @param {Map<string, number>} indexes @param {Bound} bound */
-function boundAccepts({ acceptsOf }, indexes, bound) {
+/** A message bears the id of the entry that records it. */
+function boundAccepts({ acceptsOf }: Case, indexes: ReadonlyMap<string, number>, bound: Bound): void {
   for (const accepts of acceptsOf.values()) {
     const asked = accepts.filter(({ changed }) => !changed)
     const answered = asked.filter(({ type }) => type === 'ok')
@@ -48,8 +51,8 @@ function boundAccepts({ acceptsOf }, indexes, bound) {
   }
 }
 
-/** An attempt is begun before it runs, and settled after. @param {Case} file @param {Bound} bound */
-function boundAttempts({ stories, runsOf }, bound) {
+/** An attempt is begun before it runs, and settled after. */
+function boundAttempts({ stories, runsOf }: Case, bound: Bound): void {
   for (const [id, story] of stories) {
     const runs = runsOf.get(id) ?? []
     for (const attempt of story.attempts) {

@@ -1,24 +1,14 @@
-// @ts-check
 // Puts a history in order: requests with their answers, marks with their ends, the log by delivery.
-import { grouped } from './evidence.mjs'
-import { entriesOf, stepsOf } from './log.mjs'
-import { DamagedHistory } from './read.mjs'
-import { follow } from './story.mjs'
+import { grouped } from './evidence.js'
+import { entriesOf, stepsOf } from './log.js'
+import { DamagedHistory } from './read.js'
+import { follow } from './story.js'
+import type { Accept, Act, AnswerType, Case, Fault, Final, Line, Rules, Run } from './words.js'
 
-/** @typedef {import('./words.mjs').Accept} Accept */
-/** @typedef {import('./words.mjs').Act} Act */
-/** @typedef {import('./words.mjs').Case} Case */
-/** @typedef {import('./words.mjs').Fault} Fault */
-/** @typedef {import('./words.mjs').Final} Final */
-/** @typedef {import('./words.mjs').Line} Line */
-/** @typedef {import('./words.mjs').Run} Run */
-/** @typedef {import('./words.mjs').Rules} Rules */
-
-/** @param {Line[]} lines @param {Final} record @param {Rules} rules @returns {Case} */
-export function caseOf(lines, record, rules) {
+/** @throws DamagedHistory where lines contradict each other, or something that every run has is not there */
+export function caseOf(lines: readonly Line[], record: Final, rules: Rules): Case {
   const kinds = grouped(lines, ({ kind }) => kind)
-  /** @param {string} kind */
-  const of = (kind) => kinds.get(kind) ?? []
+  const of = (kind: string) => kinds.get(kind) ?? []
   const accepts = exchanges(of('accept')).map(acceptOf)
   if (accepts.length === 0) throw new DamagedHistory('nobody ever asked for anything to be accepted')
   const entries = entriesOf(record.log)
@@ -47,23 +37,26 @@ export function caseOf(lines, record, rules) {
   }
 }
 
-/** The conductor waits until nothing moves, for a while; then it reads the record. @param {Line[]} settled @returns {{ readAt: number, moving: boolean }} */
-function readingOf([line]) {
+/** The conductor waits until nothing moves, for a while; then it reads the record. */
+function readingOf([line]: readonly Line[]): Pick<Case, 'readAt' | 'moving'> {
   return {
     readAt: line?.t ?? Number.POSITIVE_INFINITY,
     moving: line?.data.settled === false && line.data.isMoving !== false,
   }
 }
 
-/** @param {Line[]} lines */
-function lastOf(lines) {
+function lastOf(lines: readonly Line[]): number {
   return lines.reduce((last, { t }) => Math.max(last, t), 0)
 }
 
-/** Each request with its answer, if it got one. @param {Line[]} lines @returns {{ invoke: Line, answer: Line | undefined }[]} */
-function exchanges(lines) {
-  /** @type {Map<string, { invoke: Line, answer: Line | undefined }>} */
-  const found = new Map()
+interface Exchange {
+  readonly invoke: Line
+  answer: Line | undefined
+}
+
+/** Each request with its answer, if it got one. */
+function exchanges(lines: readonly Line[]): Exchange[] {
+  const found = new Map<string, Exchange>()
   for (const line of lines) {
     const { op, type } = line.data
     const key = `${line.file} ${op}`
@@ -77,15 +70,13 @@ function exchanges(lines) {
   return [...found.values()]
 }
 
-/** @param {Line | undefined} answer @returns {'ok' | 'fail' | 'info'} */
-function typeOf(answer) {
+function typeOf(answer: Line | undefined): AnswerType {
   const type = answer?.data.type ?? 'info'
   if (type === 'ok' || type === 'fail' || type === 'info') return type
   throw new DamagedHistory(`${answer?.file}:${answer?.number} is neither ok nor fail nor info`)
 }
 
-/** @param {{ invoke: Line, answer: Line | undefined }} exchange @returns {Accept} */
-function acceptOf({ invoke, answer }) {
+function acceptOf({ invoke, answer }: Exchange): Accept {
   const { key, conversation, to, digest, changed } = invoke.data
   if (typeof key !== 'string' || !Array.isArray(to) || typeof digest !== 'string') {
     throw new DamagedHistory(`${invoke.file}:${invoke.number} does not say what is to be accepted`)
@@ -99,33 +90,41 @@ function acceptOf({ invoke, answer }) {
     type: typeOf(answer),
     deliveries: answer?.data.deliveries ?? [],
     invoke,
-    ...present({ code: answer?.data.code, id: answer?.data.id, answer }),
+    ...present({ code: answer?.data.code, id: idOf(answer), answer }),
   }
 }
 
-/** @param {{ invoke: Line, answer: Line | undefined }} exchange @returns {Act} */
-function actOf({ invoke, answer }) {
-  const { kind, act, fence, scope, id, until, reason } = invoke.data
+function actOf({ invoke, answer }: Exchange): Act {
+  const { kind, act, fence, scope, until, reason } = invoke.data
   const field = kind === 'fence' ? `${fence}:${scope}` : undefined
   return {
-    act,
+    act: String(act),
     type: typeOf(answer),
     invoke,
-    ...present({ fence: field, id, until, reason, logId: answer?.data.logId, answer }),
+    ...present({ fence: field, id: idOf(invoke), until, reason, logId: answer?.data.logId, answer }),
   }
 }
 
-/** Without the members that are not there. @template {object} Members @param {Members} members @returns {any} */
-function present(members) {
-  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined))
+/** Of the message or the delivery that a line is about. */
+function idOf(line: Line | undefined): string | undefined {
+  const id = line?.data.id
+  return id === undefined ? undefined : String(id)
 }
 
-/** Every begin mark with its end mark, in the order in which they began. @param {Line[]} marks @returns {Run[]} */
-function runsOf(marks) {
-  /** @type {Run[]} */
-  const runs = []
-  /** @type {Map<string, Run>} by process and attempt */
-  const open = new Map()
+type Present<Members> = { [Name in keyof Members]?: Exclude<Members[Name], undefined> }
+
+/** Without the members that are not there. */
+function present<Members extends object>(members: Members): Present<Members> {
+  return Object.fromEntries(
+    Object.entries(members).filter(([, value]) => value !== undefined),
+  ) as Present<Members>
+}
+
+/** Every begin mark with its end mark, in the order in which they began. */
+function runsOf(marks: readonly Line[]): Run[] {
+  const runs: Run[] = []
+  /** By process and attempt. */
+  const open = new Map<string, Run>()
   for (const line of marks.toSorted((one, other) => one.t - other.t || one.number - other.number)) {
     const { type, delivery, number, outcome } = line.data
     const attempt = `${delivery}/${number}`
@@ -146,30 +145,29 @@ function runsOf(marks) {
   return runs
 }
 
-/** @param {Line} begin @param {string} attempt @returns {Run} */
-function runOf(begin, attempt) {
-  const { delivery, number, epoch, replay, digest, node } = begin.data
-  if (typeof delivery !== 'string' || !Number.isInteger(number)) {
+function runOf(begin: Line, attempt: string): Run {
+  // An epoch that is not told compares with none.
+  const { delivery, number, epoch = Number.NaN, replay, digest, node } = begin.data
+  if (typeof delivery !== 'string' || typeof number !== 'number' || !Number.isInteger(number)) {
     throw new DamagedHistory(`${begin.file}:${begin.number} does not say which attempt it marks`)
   }
-  return { delivery, attempt, number, epoch, replay: replay === true, digest, node, begin }
+  return { delivery, attempt, number, epoch, replay: replay === true, digest, node: String(node), begin }
 }
 
-/** @param {Line[]} lines @param {number} last @returns {Fault[]} */
-function faultsOf(lines, last) {
-  /** @type {Map<string, Fault>} */
-  const faults = new Map()
+function faultsOf(lines: readonly Line[], last: number): Fault[] {
+  const faults = new Map<string, Fault>()
   for (const line of lines) {
-    const { id, name, type, target } = line.data
+    const { name, type, target } = line.data
+    const id = String(line.data.id)
     const node = target?.role === 'node' ? String(target.name) : undefined
-    if (type === 'begin') faults.set(String(id), { id: String(id), name, from: line.t, to: last, node, line })
+    if (type === 'begin') faults.set(id, { id, name: String(name), from: line.t, to: last, node, line })
     else endFault(faults, line)
   }
   return [...faults.values()]
 }
 
-/** A node that the conductor ended and started itself. @param {Line} line @returns {Line} */
-function asFault(line) {
+/** A node that the conductor ended and started itself. */
+function asFault(line: Line): Line {
   const { target } = line.data
   return {
     ...line,
@@ -177,8 +175,7 @@ function asFault(line) {
   }
 }
 
-/** @param {Map<string, Fault>} faults @param {Line} line */
-function endFault(faults, line) {
+function endFault(faults: ReadonlyMap<string, Fault>, line: Line): void {
   const fault = faults.get(String(line.data.id))
   if (fault === undefined) {
     throw new DamagedHistory(`${line.file}:${line.number} ends fault ${line.data.id}, which had not begun`)
@@ -186,8 +183,8 @@ function endFault(faults, line) {
   fault.to = line.t
 }
 
-/** Processes that killed themselves where the conductor told them to. @param {Line[]} ends @returns {Fault[]} */
-function ownKills(ends) {
+/** Processes that killed themselves where the conductor told them to. */
+function ownKills(ends: readonly Line[]): Fault[] {
   return ends.flatMap((line) => {
     if (line.data.point === undefined) return []
     const node = line.role === 'node' ? line.name : undefined
@@ -204,10 +201,8 @@ function ownKills(ends) {
   })
 }
 
-/** @param {Line[]} lines @returns {{ load: Line, heal: Line, final: Line }} */
-function phasesOf(lines) {
-  /** @param {string} name */
-  const phase = (name) => {
+function phasesOf(lines: readonly Line[]): Pick<Case, 'load' | 'heal' | 'final'> {
+  const phase = (name: string) => {
     const line = lines.find(({ data }) => data.phase === name)
     if (line === undefined)
       throw new DamagedHistory(`the conductor tells of no phase ${name}: the run did not end`)

@@ -1,15 +1,10 @@
-// @ts-check
 // What the failover rule made unknown (`history_lost`): each is held against the entries of the log that say why its
 // host was doubted, and for which of its nodes; a fault has to have made that reason.
 
-import { logged, recorded } from './evidence.mjs'
-import { isNode, slotOf } from './exclusion.mjs'
-
-/** @typedef {import('./words.mjs').Case} Case */
-/** @typedef {import('./words.mjs').Entry} Entry */
-/** @typedef {import('./words.mjs').Fault} Fault */
-/** @typedef {import('./words.mjs').Violation} Violation */
-/** @typedef {ReturnType<import('./times.mjs').timesOf>} Times */
+import { logged, recorded } from './evidence.js'
+import { isNode, slotOf } from './exclusion.js'
+import type { Times } from './times.js'
+import type { Case, Entry, Fault, Violation } from './words.js'
 
 /** Faults that take entries of the log away, by which nodes and hubs see that there was a loss. */
 const losing = new Set(['aof-old-copy', 'aof-cut', 'aof-flip', 'aof-missing-manifest', 'flushall'])
@@ -21,14 +16,10 @@ const burying = new Set(['mirror-deleted', 'mirror-corrupt'])
 /** A fault is written down a moment before it is made. */
 const slackNs = 500e6
 
-/**
- * What is wrong with an id that is unknown because of `history_lost`.
- * @param {Case} file @param {Times} times @returns {(id: string) => Violation[]}
- */
-export function setAsideBy(file, times) {
+/** What is wrong with an id that is unknown because of `history_lost`. */
+export function setAsideBy(file: Case, times: Times): (id: string) => Violation[] {
   const losses = file.entries.filter(({ verb }) => verb === 'history_lost')
-  /** @type {Map<Entry, string | undefined>} */
-  const judged = new Map()
+  const judged = new Map<Entry, string | undefined>()
   return (id) => {
     const [delivery = ''] = id.split('/')
     const steps = file.stories.get(delivery)?.steps ?? []
@@ -48,11 +39,8 @@ export function setAsideBy(file, times) {
   }
 }
 
-/**
- * Why nothing that was done to the fleet explains this; nothing where it does.
- * @param {Case} file @param {Times} times @param {Entry[]} losses @param {Entry} entry @returns {string | undefined}
- */
-function wrongWith(file, times, losses, entry) {
+/** Why nothing that was done to the fleet explains this; nothing where it does. */
+function wrongWith(file: Case, times: Times, losses: readonly Entry[], entry: Entry): string | undefined {
   const node = entry.more.get('for')
   if (node === undefined) return 'the log does not say for which node'
   const loss = losses.findLast(({ index }) => index < entry.index)
@@ -71,13 +59,11 @@ function wrongWith(file, times, losses, entry) {
   return wasAway ? undefined : `${node} did not present what it saw, and nothing was done to it`
 }
 
-/** @param {Fault} fault @param {string} recordedName @param {number} since */
-function wasHit({ name, node, to }, recordedName, since) {
+function wasHit({ name, node, to }: Fault, recordedName: string, since: number): boolean {
   if (!isNode(slotOf(recordedName), slotOf(node ?? ''))) return false
   return to >= since || burying.has(name)
 }
 
-/** @param {string} id @param {string} text @param {string[]} evidence @returns {Violation} */
-function unnamed(id, text, evidence) {
+function unnamed(id: string, text: string, evidence: readonly string[]): Violation {
   return { invariant: 'unknown', id, text, evidence }
 }

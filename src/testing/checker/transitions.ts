@@ -1,8 +1,6 @@
-// @ts-check
 // The transitions of contract section 3, written down a second time: what is judged does not bring its own law.
 
-/** @type {Record<string, readonly string[]>} */
-export const transitions = {
+export const transitions: Record<string, readonly string[]> = {
   none: ['queued'],
   queued: ['claimed', 'queued', 'held', 'failed', 'unknown'],
   claimed: ['claimed', 'mirrored', 'queued', 'held', 'failed', 'unknown'],
@@ -12,10 +10,13 @@ export const transitions = {
   unknown: ['queued', 'held', 'failed'],
 }
 
-/** @param {string} from @param {string} to */
-export function isTransition(from, to) {
+export function isTransition(from: string, to: string): boolean {
   return transitions[from]?.includes(to) ?? false
 }
 
-/** How a settled attempt is written, by how its run ended. @type {Record<string, string>} */
-export const statusOfOutcome = { result: 'done', terminal: 'terminal', not_sent: 'not_sent' }
+/** How a settled attempt is written, by how its run ended. */
+export const statusOfOutcome: Record<string, string> = {
+  result: 'done',
+  terminal: 'terminal',
+  not_sent: 'not_sent',
+}

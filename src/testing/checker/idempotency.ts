@@ -1,16 +1,9 @@
-// @ts-check
 // I6: one message for a key, one outcome for an attempt, one effect for an act.
-import { grouped, logged, recorded, told } from './evidence.mjs'
-import { statusOfOutcome } from './transitions.mjs'
+import { grouped, logged, recorded, told } from './evidence.js'
+import { statusOfOutcome } from './transitions.js'
+import type { Accept, Case, FinalDelivery, FinalMessage, Violation } from './words.js'
 
-/** @typedef {import('./words.mjs').Accept} Accept */
-/** @typedef {import('./words.mjs').Case} Case */
-/** @typedef {import('./words.mjs').FinalDelivery} FinalDelivery */
-/** @typedef {import('./words.mjs').FinalMessage} FinalMessage */
-/** @typedef {import('./words.mjs').Violation} Violation */
-
-/** @param {Case} file @returns {Violation[]} */
-export function checkIdempotency(file) {
+export function checkIdempotency(file: Case): Violation[] {
   const messagesOf = grouped(file.record.messages, ({ key }) => key)
   return [
     ...[...file.acceptsOf].flatMap(([key, accepts]) => checkKey(key, accepts)),
@@ -20,12 +13,9 @@ export function checkIdempotency(file) {
   ]
 }
 
-/** @param {string} key @param {Accept[]} accepts @returns {Violation[]} */
-function checkKey(key, accepts) {
-  /** @type {Violation[]} */
-  const found = []
-  /** @param {string} text @param {(Accept | undefined)[]} shown */
-  const wrong = (text, shown) => {
+function checkKey(key: string, accepts: readonly Accept[]): Violation[] {
+  const found: Violation[] = []
+  const wrong = (text: string, shown: readonly (Accept | undefined)[]) => {
     const evidence = shown.flatMap((each) => (each?.answer === undefined ? [] : [told(each.answer)]))
     found.push({ invariant: 'I6', id: key, text, evidence })
   }
@@ -41,8 +31,7 @@ function checkKey(key, accepts) {
   return found
 }
 
-/** @param {Case} file @param {string} key @param {FinalMessage[]} messages @returns {Violation[]} */
-function checkMessages(file, key, messages) {
+function checkMessages(file: Case, key: string, messages: readonly FinalMessage[]): Violation[] {
   const shown = messages.map((message) => `record ${JSON.stringify(message)}`)
   if (messages.length > 1) {
     return [{ invariant: 'I6', id: key, text: `${messages.length} messages of one key`, evidence: shown }]
@@ -62,8 +51,8 @@ function checkMessages(file, key, messages) {
   return [{ invariant: 'I6', id: key, text: 'its content is not what was asked for', evidence }]
 }
 
-/** What a node says twice is answered as the first time. Of an attempt that ran once, and that nobody else spoke of, there is nothing that could come too late. @param {Case} file @param {FinalDelivery} delivery @returns {Violation[]} */
-function checkReports({ stories, runsOf, probesOf }, delivery) {
+/** What a node says twice is answered as the first time. Of an attempt that ran once, and that nobody else spoke of, there is nothing that could come too late. */
+function checkReports({ stories, runsOf, probesOf }: Case, delivery: FinalDelivery): Violation[] {
   const { id, attempts } = delivery
   const last = attempts.at(-1)
   if (last === undefined || !last.lateReports || (last.status !== 'done' && last.status !== 'terminal'))
@@ -84,8 +73,8 @@ function checkReports({ stories, runsOf, probesOf }, delivery) {
   ]
 }
 
-/** An act is made at most as often as it was asked for. @param {Case} file @returns {Violation[]} */
-function checkActs({ acts, entries }) {
+/** An act is made at most as often as it was asked for. */
+function checkActs({ acts, entries }: Case): Violation[] {
   const asked = grouped(
     acts.filter(({ type }) => type !== 'fail'),
     ({ act, fence, id }) => `${act} ${fence ?? id}`,

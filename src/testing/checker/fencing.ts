@@ -1,25 +1,38 @@
-// @ts-check
 // I3: between the entry of the log that sets a fence and the one that lifts it, nothing that it covers is claimed first
 // or begun. A delivery that was released passes the holds that stood then, once. A fence with an end stands until then.
-import { deliveryOf, logged } from './evidence.mjs'
+import { deliveryOf, logged } from './evidence.js'
+import type { Case, Entry, FinalDelivery, Violation } from './words.js'
 
-/** @typedef {import('./words.mjs').Case} Case */
-/** @typedef {import('./words.mjs').Entry} Entry */
-/** @typedef {import('./words.mjs').FinalDelivery} FinalDelivery */
-/** @typedef {import('./words.mjs').Violation} Violation */
+interface Fence {
+  /** `<kind>:<scope>`. */
+  readonly field: string
+  readonly kind: string
+  readonly set: Entry
+  /** When it lapses by itself, Unix ms by the clock of Redis. */
+  readonly until: number | undefined
+}
 
-/** @typedef {{ field: string, kind: string, set: Entry, until: number | undefined }} Fence */
-/** @typedef {{ entry: Entry, holds: Set<string> }} Released */
-/** @typedef {{ standing: Map<string, Fence>, released: Map<string, Released>, found: Violation[] }} Walk */
+interface Released {
+  readonly entry: Entry
+  /** Those that stood then. */
+  readonly holds: ReadonlySet<string>
+}
+
+/** The log, read from its beginning: what stands at an entry, and what was found until then. */
+interface Walk {
+  /** By field. */
+  readonly standing: Map<string, Fence>
+  /** By delivery: released, and not begun since. */
+  readonly released: Map<string, Released>
+  readonly found: Violation[]
+}
 
 const kinds = ['block', 'hold', 'pause']
 /** An entry is stamped a moment after the function looked at the clock. */
 const clockSlackMs = 5
 
-/** @param {Case} file @returns {Violation[]} */
-export function checkFencing(file) {
-  /** @type {Walk} */
-  const walk = { standing: new Map(), released: new Map(), found: [] }
+export function checkFencing(file: Case): Violation[] {
+  const walk: Walk = { standing: new Map(), released: new Map(), found: [] }
   for (const entry of file.entries) {
     const { verb, more } = entry
     if (kinds.includes(verb)) setFence(file, walk, entry)
@@ -29,14 +42,13 @@ export function checkFencing(file) {
   return walk.found
 }
 
-/** @param {Case} file @param {Walk} walk @param {Entry} entry */
-function setFence(file, { standing }, entry) {
+function setFence(file: Case, { standing }: Walk, entry: Entry): void {
   const field = `${entry.verb}:${entry.more.get('scope')}`
   standing.set(field, { field, kind: entry.verb, set: entry, until: untilOf(file, field, entry) })
 }
 
-/** The log does not tell until when; the reason does, or the operator's request. @param {Case} file @param {string} field @param {Entry} entry @returns {number | undefined} */
-function untilOf(file, field, entry) {
+/** The log does not tell until when; the reason does, or the operator's request. */
+function untilOf(file: Case, field: string, entry: Entry): number | undefined {
   const reason = entry.more.get('reason') ?? ''
   const said = /"until"\s*:\s*(\d+)/.exec(reason)?.[1] ?? entry.more.get('until')
   if (said !== undefined) return Number(said)
@@ -48,8 +60,7 @@ function untilOf(file, field, entry) {
   return asked.length === 0 ? undefined : Math.min(...asked)
 }
 
-/** @param {Case} file @param {Walk} walk @param {Entry} entry */
-function judge(file, walk, entry) {
+function judge(file: Case, walk: Walk, entry: Entry): void {
   for (const { id, from, to } of entry.moves) {
     const delivery = deliveryOf(id)
     if (entry.verb === 'release' && from === 'held') release(walk, entry, delivery)
@@ -59,20 +70,18 @@ function judge(file, walk, entry) {
   }
 }
 
-/** First claims, begins and replays. @param {string} from @param {string} to */
-function isGated(from, to) {
+/** First claims, begins and replays. */
+function isGated(from: string, to: string): boolean {
   if (to === 'claimed') return from === 'queued'
   return to === 'executing' && (from === 'idle' || from === 'executing')
 }
 
-/** @param {Walk} walk @param {Entry} entry @param {string} delivery */
-function release({ standing, released }, entry, delivery) {
+function release({ standing, released }: Walk, entry: Entry, delivery: string): void {
   const holds = [...standing.values()].filter(({ kind }) => kind === 'hold').map(({ field }) => field)
   released.set(delivery, { entry, holds: new Set(holds) })
 }
 
-/** @param {Case} file @param {Walk} walk @param {Entry} entry @param {string} id */
-function checkMove(file, walk, entry, id) {
+function checkMove(file: Case, walk: Walk, entry: Entry, id: string): void {
   const delivery = file.deliveries.get(id)
   if (delivery === undefined) return
   const fence = fencesOver(file, walk, entry, delivery).find(
@@ -85,8 +94,8 @@ function checkMove(file, walk, entry, id) {
   walk.found.push({ invariant: 'I3', id, text, evidence: [logged(fence.set), logged(entry, id)] })
 }
 
-/** @param {Case} file @param {Walk} walk @param {Entry} entry whose actor is a node @param {FinalDelivery} delivery @returns {Fence[]} */
-function fencesOver(file, { standing }, entry, delivery) {
+/** `entry`: whose actor is a node */
+function fencesOver(file: Case, { standing }: Walk, entry: Entry, delivery: FinalDelivery): Fence[] {
   if (standing.size === 0) return []
   const [host = ''] = entry.actor.split('/')
   const conversation = file.messages.get(delivery.message)?.conversation ?? delivery.conversation
@@ -95,21 +104,19 @@ function fencesOver(file, { standing }, entry, delivery) {
   return scopes.flatMap((scope) => kinds.flatMap((kind) => standing.get(`${kind}:${scope}`) ?? []))
 }
 
-/** @param {Fence} fence @param {Entry} entry */
-function stands({ until }, entry) {
+function stands({ until }: Fence, entry: Entry): boolean {
   return until === undefined || entry.ms + clockSlackMs < until
 }
 
-/** @param {Fence} fence @param {Released | undefined} released */
-function passes({ field, kind, set }, released) {
+function passes({ field, kind, set }: Fence, released: Released | undefined): boolean {
   if (kind !== 'hold' || released === undefined || !released.holds.has(field)) return false
   return set.index < released.entry.index || set.ms <= released.entry.ms
 }
 
 const ownReasons = /^(expired|target_session_missing|cancelled|rejected|resolved)/
 
-/** What a claim or a begin failed was blocked, or too late. @param {Case} file @param {Walk} walk @param {Entry} entry @param {string} id */
-function checkFailed(file, walk, entry, id) {
+/** What a claim or a begin failed was blocked, or too late. */
+function checkFailed(file: Case, walk: Walk, entry: Entry, id: string): void {
   const delivery = file.deliveries.get(id)
   if (delivery === undefined || !['claim', 'take', 'begin'].includes(entry.verb)) return
   if (delivery.session !== undefined || ownReasons.test(delivery.reason ?? '')) return
