@@ -16,3 +16,5 @@ export const { acceptedReply } = await load('contract/wire.js')
 export const { openCalls } = await load('client/calls.js')
 /** @type {typeof import('../src/client/open-client.ts')} */
 export const { openClient } = await load('client/open-client.js')
+/** @type {typeof import('../src/testing/history.ts')} */
+export const { openHistory, readEarlier } = await load('testing/history.js')

@@ -39,7 +39,7 @@ import { crashCode } from './processes/shared.mjs'
  * @property {() => string[]} wrap words before those that start it
  * @property {string} logFile
  * @property {import('./random.mjs').Random} random
- * @property {import('./history.mjs').History} history
+ * @property {import('../src/testing/history.ts').History} history
  * @property {(message: any) => void} [onMessage]
  * @property {(how: { target: Target, code: number | null, signal: string | null }) => void} onUnexpectedEnd
  */

@@ -30,7 +30,7 @@ import { findServer, openStore, serverState } from './built-record.mjs'
  * @property {number} port
  * @property {string} logDir
  * @property {() => Record<string, string>} env
- * @property {import('./history.mjs').History} history
+ * @property {import('../src/testing/history.ts').History} history
  * @property {(how: { target: import('./keeper.mjs').Target, code: number | null, signal: string | null }) => void} onUnexpectedEnd
  */
 

@@ -5,10 +5,9 @@ import { createHash, randomBytes } from 'node:crypto'
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openClient, sweepNames, sweepSetting } from './built.mjs'
+import { openClient, openHistory, sweepNames, sweepSetting } from './built.mjs'
 import { functionsOf, initRecord, keysOf, openStore } from './built-record.mjs'
 import { createCluster } from './cluster.mjs'
-import { openHistory } from './history.mjs'
 import { keep } from './keeper.mjs'
 import { freePorts } from './ports.mjs'
 import { createServer } from './redis.mjs'
@@ -29,7 +28,7 @@ import { untilDone, within } from './waiting.mjs'
  * @property {Keeper[]} nodes
  * @property {Keeper[]} producers
  * @property {Keeper} operator
- * @property {import('./history.mjs').History} history of the conductor
+ * @property {import('../src/testing/history.ts').History} history of the conductor
  * @property {import('./random.mjs').Random} random
  * @property {Record<'redis' | Role, Record<string, string>>} env added to the environment of the processes of a role
  * @property {(role: Role, name: string) => string} redisVia the server's URL for a process

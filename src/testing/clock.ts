@@ -27,7 +27,10 @@ export function clockOf(store: Store, tag: string): TestClock {
   return {
     advance: async (ms) => {
       if (!Number.isSafeInteger(ms) || ms < 1) {
-        throw new HoldfastError('INVALID_ARGUMENT', `a clock goes ahead by whole milliseconds from 1, not ${ms}`)
+        throw new HoldfastError(
+          'INVALID_ARGUMENT',
+          `a clock goes ahead by whole milliseconds from 1, not ${ms}`,
+        )
       }
       await set(ms)
       aheadMs += ms

@@ -8,11 +8,12 @@ import { type SweepName, sweepNames } from '../contract/sweeps.js'
 import type { MessageView } from '../contract/views.js'
 import { type Hub, initRecord, openHubParts } from '../hub/open-hub.js'
 import { piecesOf, scanKeys } from '../hub/scan.js'
+import type { HoldfastNode } from '../node/create-node.js'
 import { openStore, type Store } from '../record/connections.js'
+import type { Functions } from '../record/functions.js'
 import { type Keys, keysOf } from '../record/keys.js'
 import { loadLibrary } from '../record/library.js'
-import { readerOf } from '../record/reader.js'
-import type { HoldfastNode } from '../node/create-node.js'
+import { type Reader, readerOf } from '../record/reader.js'
 import { sweepsOnDemand } from '../sweeps/on-demand.js'
 import { clockOf, type TestClock } from './clock.js'
 import { type RunningNode, startNode, type TestNodeOptions } from './node.js'
@@ -71,6 +72,19 @@ const keysAtOnce = 1000
  * @throws SERVER_NOT_FOUND where this machine has no Redis server, INVALID_ARGUMENT (the settings)
  */
 export async function openTestRecord(options: TestRecordOptions = {}): Promise<TestRecord> {
+  return (await openTestParts(options)).record
+}
+
+/** A record with the parts that it is made of. */
+export interface TestParts {
+  readonly record: TestRecord
+  readonly keys: Keys
+  readonly reader: Reader
+  readonly functions: Functions
+}
+
+/** As {@link openTestRecord}. */
+export async function openTestParts(options: TestRecordOptions = {}): Promise<TestParts> {
   const server = await useServer()
   records += 1
   const name = `test-${process.pid}-${records}`
@@ -88,7 +102,7 @@ async function makeRecord(
   name: string,
   { settings = {} }: TestRecordOptions,
   closers: (() => Promise<unknown>)[],
-): Promise<TestRecord> {
+): Promise<TestParts> {
   const keys = keysOf(name)
   const dir = mkdtempSync(join(server.dir, `${name}-`))
   const store = await openStore({ url: server.url, tag: keys.tag, name: 'holdfast-testing' })
@@ -110,7 +124,7 @@ async function makeRecord(
     return closing
   }
   const closeWithIt = (node: Pick<HoldfastNode, 'stop'>) => void closers.push(() => node.stop())
-  return {
+  const record: TestRecord = {
     redis: server.url,
     name,
     hub,
@@ -129,7 +143,8 @@ async function makeRecord(
     },
     settled: (message, timeoutMs = 10_000) =>
       untilSettled(hub, typeof message === 'string' ? message : message.id, timeoutMs),
-    startNode: (given) => startNode({ redis: server.url, hub: name, host: testHost, dir, ...given }, closeWithIt),
+    startNode: (given) =>
+      startNode({ redis: server.url, hub: name, host: testHost, dir, ...given }, closeWithIt),
     startServer: async () => {
       // Only now: whoever tests a handler has no use for fastify.
       const { openTestServer } = await import('./hub-server.js')
@@ -145,6 +160,7 @@ async function makeRecord(
     close,
     [Symbol.asyncDispose]: close,
   }
+  return { record, keys, reader: parts.reader, functions: parts.functions }
 }
 
 /** Nothing of it is left in the server. */

@@ -12,7 +12,7 @@ export const rooms: Readonly<Record<string, readonly string[]>> = {
   http: ['contract', 'record', 'hub'],
   node: ['contract'],
   client: ['contract', 'set'],
-  testing: ['contract', 'record', 'hub', 'http', 'node', 'client'],
+  testing: ['contract', 'record', 'hub', 'sweeps', 'http', 'node', 'client'],
   dashboard: ['contract'],
   cli: ['contract', 'set', 'record', 'hub', 'sweeps', 'http', 'node', 'client', 'testing', 'dashboard'],
 }

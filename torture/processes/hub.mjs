@@ -2,7 +2,7 @@
 // A hub over HTTP, as `holdfast serve` starts one: with the schedule of its sweeps, which it shares with the other.
 // Its one argument is JSON: { history, name, redis, hub, port }. What it logs goes to stderr.
 import { pino } from 'pino'
-import { openHistory } from '../history.mjs'
+import { openHistory } from '../built.mjs'
 import { endAtCrash, followConductor, killPoint, optionsOfThis, say, startPatiently } from './shared.mjs'
 
 /** @type {{ history: string, name: string, redis: string, hub: string, port: number }} */

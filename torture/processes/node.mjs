@@ -4,7 +4,7 @@
 // Its one argument is JSON, see `NodeOptions` below. What it logs goes to stderr.
 import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openHistory, readEarlier } from '../history.mjs'
+import { openHistory, readEarlier } from '../built.mjs'
 import { createRandom } from '../random.mjs'
 import { endAtCrash, followConductor, killPoint, lineLog, optionsOfThis, say } from './shared.mjs'
 

@@ -3,8 +3,7 @@
 // is told that the run calms down it lifts all that stand and releases all that are held, until it is ended.
 // Its one argument is JSON: { history, name, seed, start, hubs, token, cast, calm }.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { errorCatalogue, isHoldfastError, openClient } from '../built.mjs'
-import { openHistory } from '../history.mjs'
+import { errorCatalogue, isHoldfastError, openClient, openHistory } from '../built.mjs'
 import { createRandom } from '../random.mjs'
 import { endAtCrash, followConductor, optionsOfThis, say } from './shared.mjs'
 

@@ -3,8 +3,14 @@
 // repeats what was accepted, and asks for the same key with one byte changed. Every request is one op of its history.
 // Its one argument is JSON: { history, name, seed, start, hubs, token, rate, cast, draining }.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { acceptedReply, errorCatalogue, isHoldfastError, openCalls } from '../built.mjs'
-import { openHistory, readEarlier } from '../history.mjs'
+import {
+  acceptedReply,
+  errorCatalogue,
+  isHoldfastError,
+  openCalls,
+  openHistory,
+  readEarlier,
+} from '../built.mjs'
 import { createRandom } from '../random.mjs'
 import { bodyOf, changedBody, messageOf } from './message.mjs'
 import { endAtCrash, followConductor, optionsOfThis, say } from './shared.mjs'

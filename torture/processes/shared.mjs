@@ -20,7 +20,7 @@ export function followConductor(onMessage) {
 /** How a process ends that met an error nobody caught: a bug, whatever was done to it. */
 export const crashCode = 70
 
-/** @param {import('../history.mjs').History} history */
+/** @param {import('../../src/testing/history.ts').History} history */
 export function endAtCrash(history) {
   // A rejection that nobody handles comes here as well.
   process.on('uncaughtException', (error) => {

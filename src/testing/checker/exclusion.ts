@@ -105,7 +105,7 @@ function isResolved({ story }: Tried): boolean {
 
 /** A probe, asked by a later process when nothing of the run could still act, said that its effect had not happened. */
 function isDisproven({ probes }: Tried, { begin, end, outcome }: Run): boolean {
-  const happened = end !== undefined && (outcome !== 'outcome_unknown' || end.data.effect !== false)
+  const happened = end !== undefined && (outcome !== 'outcome_unknown' || end.data.effect === true)
   if (happened) return false
   const asked = probes.find(
     ({ t, pid, data }) => data.answer === 'not_executed' && t > begin.t && pid !== begin.pid,
@@ -159,9 +159,11 @@ function checkNotSent(tried: Tried): Violation[] {
   return [{ invariant: 'I2', id: delivery.id, text: `${id} is settled as not_sent, but ${why}`, evidence }]
 }
 
-function checkFinished(file: Case, { id, delivery, status, runs }: Tried): Violation[] {
-  const first = runs.filter(({ replay }) => !replay)
-  if (first.length === 0) {
+function checkFinished(file: Case, tried: Tried): Violation[] {
+  const { id, delivery, status, runs, story } = tried
+  // One that was killed before its first mark, and begun again, has marks of the replay alone.
+  const isReplay = runs.length > 0 && (story?.replays.length ?? 0) > 0
+  if (!isReplay && runs.every(({ replay }) => replay)) {
     const evidence = [told(undefined), recorded(delivery)]
     return [{ invariant: 'I2', id: delivery.id, text: `${id} is ${status}, but it never began`, evidence }]
   }
@@ -171,10 +173,15 @@ function checkFinished(file: Case, { id, delivery, status, runs }: Tried): Viola
     const text = `${id} ran with a payload of digest ${other.digest}, accepted was ${digest}`
     return [{ invariant: 'I2', id: delivery.id, text, evidence: [told(other.begin), recorded(delivery)] }]
   }
-  if (runs.some((run) => endsAs(run, status))) return []
+  if (runs.some((run) => endsAs(run, status)) || isProbed(tried, status)) return []
   const text = `${id} is ${status}, but no run of it ended so`
   const evidence = [...runs.map(({ begin, end }) => told(end ?? begin)), recorded(delivery)]
   return [{ invariant: 'I2', id: delivery.id, text, evidence }]
+}
+
+/** Whoever was asked knew how it ended, where the run itself could not say so any more. */
+function isProbed({ probes }: Tried, status: string): boolean {
+  return probes.some(({ data }) => statusOfOutcome[data.answer ?? ''] === status)
 }
 
 /** A handler that threw after its effect did it all the same: a probe says so. */
