@@ -57,14 +57,15 @@ async function crash(parts: TestParts, options: RunOptions, point: string | unde
   const sent = await send(parts, options.messages, dir)
   let running = await start(point)
   let isSettled = await settled(parts, running, dir, options.deadlineMs)
+  // It may come to its point on the way out, too.
+  await running.stop()
   phase('heal')
   const reached = running.endedBy() === 'SIGKILL'
-  const { probe } = running
   if (reached) {
     running = await start()
     isSettled = await settled(parts, running, dir, options.deadlineMs)
+    await running.stop()
   }
-  await running.stop()
   phase('final')
   conductor.write({ kind: 'settled', settled: isSettled, isMoving: false })
   conductor.close()
@@ -72,7 +73,7 @@ async function crash(parts: TestParts, options: RunOptions, point: string | unde
   const final = await readFinal(record.hub, reader, keys)
   writeFileSync(join(dir, 'final.json'), JSON.stringify(final))
   const lines = readEarlier(dir, 'node', testHost)
-  const verdict = check(dir, { probe: probe && couldTell(dir, running.pid), leastPerSecond: 0 })
+  const verdict = check(dir, { probe: running.probe && couldTell(dir, running.pid), leastPerSecond: 0 })
   const effects = await checkEffects(deliveriesOf(final, sent, record.dir), options.effects)
   const violations = [...verdict.violations, ...effects]
   const points = lines.flatMap((line) => (line.kind === 'point' ? [String(line['point'])] : []))
@@ -186,9 +187,16 @@ async function startProcess(
     stop: async () => {
       if (ended !== undefined) return
       child.kill('SIGTERM')
-      const late = sleep(endWithinMs, undefined, { ref: false }).then(() => child.kill('SIGKILL'))
-      await Promise.race([end, late])
-      await end
+      const late = new AbortController()
+      const timer = sleep(endWithinMs, 'late', { signal: late.signal, ref: false }).catch(() => undefined)
+      if ((await Promise.race([end, timer])) === 'late') {
+        child.kill('SIGKILL')
+        throw new HoldfastError(
+          'DEADLINE_EXCEEDED',
+          `the handler's process did not leave in ${endWithinMs} ms`,
+        )
+      }
+      late.abort()
     },
   }
 }

@@ -1,0 +1,75 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { expect, it } from 'vitest'
+import type { CrashedDelivery, CrashTestOptions, CrashVerdict } from '../../src/testing/index.js'
+
+// The processes of a crash test run the built code, and so does the test.
+const built = new URL('../../dist/testing/index.js', import.meta.url).href
+const { crashTest } = (await import(built)) as typeof import('../../src/testing/index.js')
+
+const one = [{ key: 'order-1', payload: '{"total": 10.00}' }]
+
+function charges({ id, dir }: CrashedDelivery): number {
+  const ledger = `${dir}/ledger`
+  if (!existsSync(ledger)) return 0
+  return readFileSync(ledger, 'utf8')
+    .split('\n')
+    .filter((line) => line === id).length
+}
+
+function crash(
+  handler: string,
+  points: string[],
+  more: Partial<CrashTestOptions> = {},
+): Promise<CrashVerdict> {
+  const url = new URL(`./handlers/${handler}.mjs`, import.meta.url)
+  return crashTest({ handler: url, messages: one, points, effects: charges, ...more })
+}
+
+const invariantsOf = ({ runs }: CrashVerdict) =>
+  runs.map(({ verdict }) => [...new Set(verdict.violations.map(({ invariant }) => invariant))].sort())
+
+it('a handler that can be asked is charged once, wherever it is killed, and nothing stays unknown', {
+  timeout: 180_000,
+}, async () => {
+  const verdict = await crash('charge', undefined, { concurrency: 3 })
+  expect(verdict.ok, verdict.text).toBe(true)
+  const points = verdict.runs.map(({ point }) => point)
+  const some = ['none', 'claim.before', 'take.answered', 'start.marked', 'handler.charged', 'report.settled']
+  expect(points).toEqual(expect.arrayContaining(some))
+  for (const { executions, unknown, point } of verdict.runs)
+    expect([point, executions, unknown]).toEqual([point, 1, []])
+})
+
+it('where nobody can be asked it is charged once, and listed as unknown: that is no fault', async () => {
+  const verdict = await crash('charge-unasked', ['handler.charged'])
+  expect(verdict.ok, verdict.text).toBe(true)
+  expect(verdict.runs[1]).toMatchObject({
+    reached: true,
+    executions: 1,
+    unknown: [expect.stringMatching(/\.1\/1$/)],
+  })
+})
+
+it('a probe that denies what happened, a replay that repeats it and a wrong not_sent are found out', async () => {
+  const [denied, repeated, unsent] = await Promise.all([
+    crash('charge-denied', ['handler.charged', 'execute.left']),
+    crash('charge-idempotent', ['handler.charged']),
+    crash('charge-unsent', []),
+  ])
+  // Before the end of the handler only its effects tell; after it the checker knows by its marks.
+  expect(invariantsOf(denied)).toEqual([[], ['effects'], ['I2', 'effects']])
+  expect(denied.runs[2]?.verdict.twice).toBe(1)
+  expect(denied.text).toContain('its effect happened 2 times')
+  expect(invariantsOf(repeated)).toEqual([[], ['effects']])
+  expect(invariantsOf(unsent)).toEqual([['effects']])
+  expect([denied.ok, repeated.ok, unsent.ok]).toEqual([false, false, false])
+})
+
+it('a point that is never reached, and a handler that is none, do not pass for a success', async () => {
+  const unreached = await crash('charge', ['handler.nowhere'])
+  expect(unreached.ok).toBe(false)
+  expect(unreached.text).toContain('killed at handler.nowhere: never reached')
+  await expect(crash('no-handler', [])).rejects.toThrow(/INVALID_ARGUMENT.*exports no function "execute"/s)
+  await expect(crash('missing', [])).rejects.toThrow(/INVALID_ARGUMENT.*ended by itself/s)
+  await expect(crash('charge', [], { messages: [] })).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
+})
