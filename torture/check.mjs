@@ -1,5 +1,5 @@
 // @ts-check
-// node torture/check.mjs DIR [--json]: judges the history of a run.
+// node torture/check.mjs DIR [--json]: judges the history of a run. The package is built before.
 // Exit 0: no violation. 1: violations, which it prints with their evidence. 2: the history cannot be judged.
 import { parseArgs } from 'node:util'
 import { check, DamagedHistory, summaryOf, textOf } from './built-checker.mjs'

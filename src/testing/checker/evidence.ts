@@ -1,6 +1,7 @@
 // What a violation shows: the lines, shortened to what they say.
 import type { Entry, FinalDelivery, Line } from './words.js'
 
+/** A line of a history, with the place where it stands. */
 export function told(line: Line | undefined): string {
   if (line === undefined) return 'nothing: no line of any history'
   return `${line.file}:${line.number} ${JSON.stringify(line.data)}`
@@ -14,6 +15,7 @@ export function logged(entry: Entry, delivery?: string): string {
   return ['log', entry.id, entry.verb, 'by', entry.actor, ...moves, ...more].join(' ')
 }
 
+/** A delivery and its attempts, as the record has them. */
 export function recorded({ id, state, epoch, host, attempts, heldReason, reason }: FinalDelivery): string {
   const tries = attempts.map(({ number, status, node }) => `/${number} ${status} on ${node}`)
   const why = reason ?? heldReason
@@ -22,12 +24,13 @@ export function recorded({ id, state, epoch, host, attempts, heldReason, reason 
   )
 }
 
-/** `id`: of a delivery or of one of its attempts */
+/** The delivery that an id names, or of which it names an attempt. */
 export function deliveryOf(id: string): string {
   const slash = id.indexOf('/')
   return slash < 0 ? id : id.slice(0, slash)
 }
 
+/** Items by a key of theirs, each group in the order of the items. */
 export function grouped<Item>(items: Iterable<Item>, keyOf: (item: Item) => string): Map<string, Item[]> {
   const groups = new Map<string, Item[]>()
   for (const item of items) {

@@ -94,7 +94,7 @@ function checkMove(file: Case, walk: Walk, entry: Entry, id: string): void {
   walk.found.push({ invariant: 'I3', id, text, evidence: [logged(fence.set), logged(entry, id)] })
 }
 
-/** `entry`: whose actor is a node */
+/** What stands over a delivery when a node, the actor of the entry, comes to it. */
 function fencesOver(file: Case, { standing }: Walk, entry: Entry, delivery: FinalDelivery): Fence[] {
   if (standing.size === 0) return []
   const [host = ''] = entry.actor.split('/')

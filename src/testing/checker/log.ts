@@ -3,6 +3,7 @@ import { deliveryOf } from './evidence.js'
 import { DamagedHistory } from './read.js'
 import type { Entry, LogEntry, Move, Step } from './words.js'
 
+/** @throws DamagedHistory where the log is not in its order */
 export function entriesOf(log: readonly LogEntry[]): Entry[] {
   const entries = log.map(entryOf)
   noteIncarnations(entries)

@@ -16,6 +16,7 @@ interface Following extends DeliveryStory {
 /** Steps that only the owner of a delivery makes. */
 const ownersSteps = new Set(['mirror', 'ack', 'take', 'begin', 'refuse'])
 
+/** What the log tells of one delivery, and what of it cannot have been. */
 export function follow(id: string, steps: readonly Step[]): DeliveryStory {
   const story: Following = {
     id,

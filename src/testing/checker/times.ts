@@ -11,6 +11,7 @@ export interface Times {
 /** Notes that an entry was written not before the one and not after the other, where these are known. */
 type Bound = (index: number | undefined, after: number | undefined, before: number | undefined) => void
 
+/** When each entry of the log can have been written. */
 export function timesOf(file: Case): Times {
   const earliest = new Float64Array(file.entries.length).fill(Number.NEGATIVE_INFINITY)
   const latest = new Float64Array(file.entries.length).fill(Number.POSITIVE_INFINITY)

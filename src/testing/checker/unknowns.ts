@@ -13,6 +13,7 @@ const orphaning = new Set(['mirror-deleted', 'mirror-corrupt'])
 /** A fault is written down a moment before it is made. */
 const slackNs = 500e6
 
+/** Counts attempts, and deliveries that were set aside as a whole. */
 export function checkUnknowns(file: Case): { unknown: number; explained: number; violations: Violation[] } {
   const times = timesOf(file)
   const ids = file.record.unknown.map(({ id }) => id)
