@@ -157,7 +157,8 @@ class Node:
         self.mirror = Mirror(options.mirror, f'{options.hub} {options.host} {options.node}')
         self.who = (options.host, options.node, self.mirror.incarnation)
         self.instance, self.request, self.works, self.child = str(uuid.uuid4()), 0, [], None
-        self.redis, self.resumed, self.progress_at, self.left = Redis(options.redis), False, time.monotonic(), threading.Event()
+        self.redis, self.left = Redis(options.redis), threading.Event()
+        self.resumed, self.progress_at = False, time.monotonic()
         self.stopping, self.give_up_at = False, float('inf')
         self.woken, waker = os.pipe()
         os.set_blocking(waker, False)
@@ -175,10 +176,11 @@ class Node:
     # Calls
 
     def join(self, redis):
-        self.joined = redis.fcall('hf_join', self.tag, *self.who, self.instance, '[]', self.mirror.log_id)
+        return redis.fcall('hf_join', self.tag, *self.who, self.instance, '[]', self.mirror.log_id)
 
     def attest(self):
         """A server that started anew grants nothing before it is shown to hold what was seen of it. Hubs do this as well."""
+        self.join(self.redis)  # presents what this node saw
         try:
             server = re.search(r'master_replid:(\w+)', self.redis.send('INFO', 'replication').decode())[1]
             words = [word.decode() for word in self.redis.send('CONFIG', 'GET', 'append*')]
@@ -191,8 +193,11 @@ class Node:
 
     def call(self, function, *argv):
         """Repeats a call as it is until it is answered: each of them may be. Raises what ends this process."""
+        code = ''
         for failures in itertools.count():
             try:
+                if code == 'NOT_JOINED': self.join(self.redis)
+                if code == 'NOT_ATTESTED': self.attest()
                 return self.redis.fcall(function, self.tag, *self.who, *argv)
             except (OSError, Refused) as error:
                 code = getattr(error, 'code', '')
@@ -200,53 +205,34 @@ class Node:
                 log(f'{function} is repeated: {error}')
                 if code == 'READONLY': self.redis.close()  # a primary no more: the address may lead elsewhere
                 self.sleep(backoff(failures, 0.05, 2))
-                if code in ('NOT_JOINED', 'NOT_ATTESTED'): self.speak_up(code)
 
-    def speak_up(self, code):
-        try:
-            self.join(self.redis)
-            if code == 'NOT_ATTESTED': self.attest()
-        except (OSError, Refused) as error:
-            if getattr(error, 'code', '') in ENDS_THE_PROCESS: raise
-
-    def beat(self):
+    def beat(self, pause_ms):
         """Says at the hub's pace that this process lives, on a connection of its own, whatever the command does."""
-        redis, pause_s = Redis(self.options.redis), self.joined['heartbeat_ms'] / 1000
-        while not self.left.wait(pause_s):
+        redis, code = Redis(self.options.redis), ''
+        while not self.left.wait(pause_ms / 1000):
             try:
+                if code == 'NOT_JOINED': self.join(redis)
                 age_ms = int((time.monotonic() - self.progress_at) * 1000)
-                pause_s = redis.fcall('hf_heartbeat', self.tag, *self.who, self.mirror.log_id, age_ms)['heartbeat_ms'] / 1000
+                reply = redis.fcall('hf_heartbeat', self.tag, *self.who, self.mirror.log_id, age_ms)
+                pause_ms, code = reply['heartbeat_ms'], ''
             except (OSError, Refused) as error:
                 code = getattr(error, 'code', '')
                 log(f'heartbeat: {error}')
                 if code in ENDS_THE_PROCESS - {'HOST_RETIRED'}: self.die()
-                if code == 'NOT_JOINED': self.request_join(redis)
-
-    def request_join(self, redis):
-        try: self.join(redis)
-        except (OSError, Refused) as error: log(f'joining again: {error}')
 
     def die(self):
         """Another process has our place: nothing of this one goes on. The mirror keeps what was begun."""
-        child = self.child
         try:
-            if child: os.killpg(child.pid, signal.SIGTERM)
+            if child := self.child: os.killpg(child.pid, signal.SIGTERM)
         finally:
             os._exit(1)
 
     # The life of a node
 
     def run(self):
-        while True:
-            try:
-                self.join(self.redis)
-                break
-            except (OSError, Refused) as error:
-                if getattr(error, 'code', '') in ENDS_THE_PROCESS | {'STORE_UNKNOWN'} or self.stopping: raise
-                log(f'joining: {error}')
-                self.sleep(0.5)
+        joined = self.call('hf_join', self.instance, '[]', self.mirror.log_id)
         log(f'joined as incarnation {self.mirror.incarnation}')
-        beats = threading.Thread(target=self.beat, daemon=True)
+        beats = threading.Thread(target=self.beat, args=[joined['heartbeat_ms']], daemon=True)
         beats.start()
         self.conclude()
         idle = None
@@ -263,13 +249,12 @@ class Node:
 
     def conclude(self):
         """What an earlier process of this node left: outcomes without an answer, and grants without an outcome."""
-        for row in self.mirror.db.execute('select * from reports order by rowid').fetchall(): self.send_report(*row)
-        for row in self.mirror.db.execute('select * from grants order by rowid').fetchall(): self.conclude_grant(*row)
-
-    def conclude_grant(self, grant, delivery, attempt, started):
-        # No start mark is proof that nothing ran. Of a mark without an end nobody can tell; its command may still run.
-        if not started: self.report(grant, attempt or delivery, 'not_sent', code='never_started')
-        else: self.report(grant, attempt, 'outcome_unknown', code='executor_died', ended=0)
+        rows = lambda table: self.mirror.db.execute(f'select * from {table} order by rowid').fetchall()
+        for row in rows('reports'): self.send_report(*row)
+        for grant, delivery, attempt, started in rows('grants'):
+            # No start mark is proof that nothing ran. Of a mark without an end nobody can tell; its command may still run.
+            if not started: self.report(grant, delivery, 'not_sent', code='never_started')
+            else: self.report(grant, attempt, 'outcome_unknown', code='executor_died', ended=0)
 
     def ready(self):
         """The next to begin: in order, but nothing passes what a pause stopped in its lane."""
@@ -305,10 +290,12 @@ class Node:
         """Copies, and a grant for the one that runs at once, are durable; then they are handed off, and that one begun."""
         self.works = [work for work in self.works if work.id not in {each.id for each in works}]
         stopped = {work.lane for work in self.works if work.paused}
-        first = next((work for work in works if work.lane not in stopped and not self.open_grant(work)), None)
-        copies = [('insert or replace into copies values (?, ?, ?, ?, ?)', work.id, self.mirror.incarnation, work.epoch,
-                   json.dumps(work.context()), work.payload) for work in works]
-        self.mirror.write(*copies, *(self.mint(first) if first else []))
+        first = next((work for work in works if work.lane not in stopped), None)
+        # A grant of before was refused for a pause, and the delivery has changed owner since: it never began anything.
+        self.mirror.write(*[('delete from grants where delivery = ?', work.id) for work in works],
+                          *[('insert or replace into copies values (?, ?, ?, ?, ?)', work.id, self.mirror.incarnation,
+                             work.epoch, json.dumps(work.context()), work.payload) for work in works],
+                          *([self.mint(first)] if first else []))
         reply = self.call('hf_take', *[word for work in works for word in (work.id, work.epoch, work.grant or '')])
         self.mirror.saw(reply['log_id'])
         self.works += works
@@ -316,17 +303,12 @@ class Node:
             if not item['ok']: self.drop(work, item['code'])
         if reply['begun']: self.begun(first, reply['begun'][0])
 
-    def open_grant(self, work):
-        return self.mirror.db.execute('select * from grants where delivery = ?', [work.id]).fetchone()
-
     def mint(self, work):
         work.grant = str(uuid.uuid4())
-        return [('insert into grants values (?, ?, null, 0)', work.grant, work.id)]
+        return 'insert into grants values (?, ?, null, 0)', work.grant, work.id
 
     def begin(self, work):
-        if not work.grant:
-            if earlier := self.open_grant(work): self.conclude_grant(*earlier)
-            self.mirror.write(*self.mint(work))
+        if not work.grant: self.mirror.write(self.mint(work))
         reply = self.call('hf_begin', work.id, work.epoch, work.grant, 0)
         self.mirror.saw(reply['log_id'])
         self.begun(work, reply['results'][0])
@@ -340,7 +322,8 @@ class Node:
     def drop(self, work, why):
         log(f'{work.id} is dropped: {why}')
         self.works.remove(work)
-        self.mirror.write(('delete from copies where delivery = ?', work.id), ('delete from grants where id = ?', work.grant))
+        self.mirror.write(
+            ('delete from grants where id = ?', work.grant), ('delete from copies where delivery = ?', work.id))
 
     def execute(self, work, attempt, number):
         self.mirror.write(('update grants set attempt = ?, started = 1 where id = ?', attempt, work.grant))
@@ -359,7 +342,8 @@ class Node:
                  'HOLDFAST_ATTEMPT': attempt, 'HOLDFAST_ATTEMPT_NUMBER': str(number), **work.context()}
         pipes = dict.fromkeys(('stdin', 'stdout', 'stderr'), subprocess.PIPE)
         try:
-            self.child = subprocess.Popen(self.options.exec, shell=True, env={**os.environ, **about}, start_new_session=True, **pipes)
+            self.child = subprocess.Popen(self.options.exec, shell=True, start_new_session=True,
+                                          env={**os.environ, **about}, **pipes)
         except OSError as error:
             return {'kind': 'not_sent', 'code': 'spawn_failed', 'body': compact({'message': str(error)})}
         out, err = self.child.communicate(work.payload)
