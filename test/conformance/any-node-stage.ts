@@ -56,6 +56,9 @@ export interface NodeStage {
   close(): Promise<void>
 }
 
+/** Five scenarios at a time start processes: on a busy machine that takes a while. */
+export const signalMs = 60_000
+
 const handler = fileURLToPath(new URL('any-node-handler.sh', import.meta.url))
 const host = 'a'
 const node = 'n1'
@@ -84,7 +87,7 @@ export async function nodeStage(server: TestServer, command: NodeCommand): Promi
 
   async function field(id: string, name: string, value: string): Promise<void> {
     await until(async () => (await record.fields(id))[name] === value, {
-      timeoutMs: 20_000,
+      timeoutMs: signalMs,
       everyMs: 25,
       what: `${name} ${value} of ${id}; the node said ${processes.map((each) => each.said()).join('\n')}`,
     })
@@ -128,7 +131,7 @@ export async function nodeStage(server: TestServer, command: NodeCommand): Promi
     joined: async (incarnation) => {
       const row = () => record.send('HGET', record.keys.node(host, node), 'incarnation')
       const what = `the join of incarnation ${incarnation}; it said ${processes.at(-1)?.said()}`
-      await until(async () => (await row()) === String(incarnation), { timeoutMs: 20_000, what })
+      await until(async () => (await row()) === String(incarnation), { timeoutMs: signalMs, what })
     },
     send,
     field,

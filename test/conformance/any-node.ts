@@ -1,17 +1,25 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startTestServer, type TestServer } from '../support/server.js'
 import { until } from '../support/until.js'
-import { type NodeCommand, type NodeStage, nodeStage } from './any-node-stage.js'
+import { type NodeCommand, type NodeStage, nodeStage, signalMs } from './any-node-stage.js'
 
 /** What begins an attempt: the call for which the node has a durable grant. */
 const begins = /^FCALL hf_(take|begin) /
+
+/** A call that would begin this delivery: by hf_begin, or by hf_take with a grant. */
+function asksToBegin(id: string): (words: readonly string[]) => boolean {
+  return (words) => {
+    const at = words.indexOf(id)
+    return at > 0 && (words[1] === 'hf_begin' || (words[1] === 'hf_take' && words[at + 2] !== ''))
+  }
+}
 
 /**
  * What a node has to do, whatever it is written in (docs/protocol.md): real processes on a real server, known by what they
  * leave in the record and by the marks of the commands they run.
  */
 export function anyNode(name: string, command: NodeCommand): void {
-  describe.concurrent(name, () => {
+  describe.concurrent(name, { timeout: 3 * signalMs }, () => {
     let server: TestServer
     beforeAll(async () => {
       server = await startTestServer()
@@ -90,11 +98,13 @@ export function anyNode(name: string, command: NodeCommand): void {
     scenario('killed while it executes: unknown, never run again, and the rest goes on', async (stage) => {
       const [cut, next] = [await stage.send('waits'), await stage.send('echo')]
       const first = stage.start()
-      await until(() => stage.marks('begin').includes(`${cut}/1`), { timeoutMs: 20_000 })
+      await until(() => stage.marks('begin').includes(`${cut}/1`), { timeoutMs: signalMs })
       await first.kill()
       stage.start()
       await stage.done(next)
-      await until(async () => (await stage.record.fields(cut))['attempt_1_unknown_keys'] !== undefined)
+      await until(async () => (await stage.record.fields(cut))['attempt_1_unknown_keys'] !== undefined, {
+        timeoutMs: signalMs,
+      })
       stage.go()
       await stage.done(await stage.send('echo'))
       expect(await stage.record.fields(cut)).toMatchObject({ attempts: '1', attempt_status: 'executing' })
@@ -186,6 +196,7 @@ export function anyNode(name: string, command: NodeCommand): void {
         stage.proxy.restore()
         await stage.done(await stage.send('echo', 'c2'))
         expect(await stage.record.states(ids)).toEqual(['delivered', 'delivered'])
+        expect(stage.proxy.count(asksToBegin(ids[1] ?? ''))).toBe(0)
         await stage.record.functions.lift('pause', 'conversation:c1', 'kim')
         for (const id of ids) await stage.done(id)
         expect(stage.marks('begin').slice(1)).toEqual(ids.map((id) => `${id}/1`))
@@ -197,7 +208,7 @@ export function anyNode(name: string, command: NodeCommand): void {
       async (stage) => {
         const [id, later] = [await stage.send('waits'), await stage.send('echo')]
         const first = stage.start()
-        await until(() => stage.marks('begin').length === 1, { timeoutMs: 20_000 })
+        await until(() => stage.marks('begin').length === 1, { timeoutMs: signalMs })
         expect(await stage.start().ended).not.toBe(0)
         first.signal('SIGTERM')
         // The stop has come: it would have begun the next at once otherwise.
@@ -227,10 +238,10 @@ export function anyNode(name: string, command: NodeCommand): void {
       try {
         const id = await stage.send('waits')
         stage.start()
-        await until(() => stage.marks('begin').length === 1, { timeoutMs: 20_000 })
+        await until(() => stage.marks('begin').length === 1, { timeoutMs: signalMs })
         await own.kill9()
         stage.go()
-        await until(() => stage.marks('end').length === 1)
+        await until(() => stage.marks('end').length === 1, { timeoutMs: signalMs })
         await own.restart()
         await stage.done(id)
         await stage.done(await stage.send('echo', 'c2'))
