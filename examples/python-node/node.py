@@ -12,8 +12,9 @@ idempotency key). How it ends is the outcome, as with `holdfast node --exec` (do
     anything else          outcome_unknown    also a signal: nobody can tell
     could not be started   not_sent           nothing ran
 
-What it leaves out: a time limit (a command that hangs is listed as overdue), probes and replays (what a crash cut stays
-unknown), sessions' scopes, Sentinel and Cluster, and lanes at the same time: start several nodes for that.
+What it leaves out: a time limit (a command that hangs, or leaves something behind that holds its stdout, is listed as
+overdue), probes and replays (what a crash cut stays unknown), sessions' scopes, Sentinel and Cluster, and lanes at the
+same time: start several nodes for that.
 """
 import argparse, base64, hashlib, itertools, json, os, random, re, select, signal, socket, sqlite3, ssl, subprocess
 import sys, threading, time, uuid
@@ -186,7 +187,8 @@ class Node:
             words = [word.decode() for word in self.redis.send('CONFIG', 'GET', 'append*')]
             config = dict(zip(words[::2], words[1::2]))
             policy = config['appendfsync'] if config['appendonly'] == 'yes' else 'no'
-        except Refused:
+        except Refused as error:
+            if error.code not in ('NOPERM', 'ERR'): raise  # "unseen" may set work aside: it is said of missing rights alone
             server, policy = '', 'unseen'
         presenter = f'{self.options.host}/{self.options.node}'
         while self.redis.fcall('hf_attest', self.tag, presenter, self.mirror.log_id, policy, '', server)['more']: pass

@@ -90,7 +90,7 @@ describe.each(verbs.filter(({ text }) => text.includes('hf.on_items(')))(
       const parts = { take: ['take', 'begin'] }[verbOf(path)] ?? [verbOf(path)]
       const source = parts.map((part) => read(`lua/lib/${part}.lua`)).join('\n')
       const words = codesIn(source.replace(/hf\.resolve_attempt[\s\S]*/, ''), /'([A-Z][A-Z_]{3,})'/g)
-      const raised = new Set(words.filter(isErrorCode))
+      const raised = new Set<string>(words.filter((word) => isErrorCode(word)))
       if (source.includes('hf.check_owner('))
         for (const code of ['NOT_OWNER', 'STALE_EPOCH']) raised.add(code)
       // A take begins with what its handoff left, and replays nothing.
