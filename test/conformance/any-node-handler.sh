@@ -19,7 +19,8 @@ case "$deed" in
     exit 65
     ;;
   dies) kill -9 $$ ;;
-  waits) while [ ! -e "$folder/go" ]; do sleep 0.02; done ;;
+  # Where its folder is gone, so is the test.
+  waits) while [ -d "$folder" ] && [ ! -e "$folder/go" ]; do sleep 0.02; done ;;
 esac
 cat "$input"
 mark end
