@@ -1,7 +1,8 @@
 // Makes sure that a Redis-compatible server and its command line exist on this machine, before tests and the
 // demo need them. Silent when they do. As root it installs them from the system's package manager;
 // otherwise it prints the line to run and fails. Words behind it are programs wanted as well, from packages of
-// their names: `curl`, with which the tests run the README's tour, and `nats-server`, which the benchmark measures.
+// their names: `curl`, with which the tests run the README's tour, `python3`, which runs a node of examples/, and
+// `nats-server`, which the benchmark measures.
 //
 // On Debian it asks for `redis-tools`, not `redis-server`: the tools hold the same binary (named
 // redis-check-rdb, a server when started under the name redis-server), and the server package would enable a

@@ -42,6 +42,20 @@ export function table(rows) {
   return lines.map((line) => `| ${line.join(' | ')} |\n`).join('')
 }
 
+/** A text with its tables in columns. No cell of them holds a bar. @param {string} text */
+export function padded(text) {
+  return text.replace(/^\|.*\n(?:\|.*\n)+/gm, (written) => {
+    const lines = written.trim().split('\n')
+    const rows = lines.map((line) =>
+      line
+        .slice(1, -1)
+        .split('|')
+        .map((each) => each.trim()),
+    )
+    return table(rows.filter((_, at) => at !== 1))
+  })
+}
+
 /** Text that breaks no row. @param {string} text */
 export function cell(text) {
   return text.replaceAll('|', '\\|').replaceAll('\n', ' ')

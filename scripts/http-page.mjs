@@ -2,7 +2,7 @@
 // the page with the document that src/ makes.
 import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { cell, table } from './errors-page.mjs'
+import { cell, padded, table } from './errors-page.mjs'
 
 /**
  * @typedef {import('../src/http/openapi-document.ts').OpenApiDocument} OpenApiDocument
@@ -135,7 +135,7 @@ export function httpPage(document) {
   const forms = [...new Set([...answered, ...shared])].sort().map((name) => {
     return formPart(name, shared.has(name), resolve)
   })
-  return `${head.replace(/^\|.*\n(?:\|.*\n)+/gm, padded)}
+  return `${padded(head)}
 ${sections.join('\n')}
 ## Forms
 
@@ -154,15 +154,6 @@ function formPart(name, isBody, resolve) {
     meaningOf(schema, only),
   ])
   return `### ${name}\n\n${table([['member', isBody ? 'must' : 'there', 'form', 'meaning'], ...rows])}`
-}
-
-/** A table of the text above, in columns as the formatter wants it. @param {string} text */
-function padded(text) {
-  const rows = text
-    .trim()
-    .split('\n')
-    .map((line) => line.slice(2, -2).split(' | '))
-  return table(rows.filter((_, at) => at !== 1))
 }
 
 /** @param {OpenApiDocument} document */

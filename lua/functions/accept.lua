@@ -2,6 +2,8 @@
 -- KEYS   1 tag
 -- ARGV   key fingerprint conversation sender parent|'' content_type|'' sha256 deliver_by|'' execute_by|'' resend_of|'' payload
 --        then recipients, each host:<h> or session:<s>
+--        fingerprint: a word by which a repeat under the key is known, made of conversation, sender, parent, the set of
+--        recipients and the payload's digest: whoever sends under the same keys makes it alike; sha256: of the payload, hex
 -- REPLY  id, replayed 0|1, recipients, made, log_id, deliveries [[id, host, session, state]...]; made < recipients:
 --        an obligation stands, hf_fan_out goes on. A replay names no deliveries: read them.
 --        Where wait_replicas asks for it replicas and replicas_ms come last: an answer only once WAIT says so.

@@ -2,7 +2,7 @@
 -- its mirror's commits took, both since the last beat.
 -- KEYS   1 tag
 -- ARGV   host node incarnation last_log_id progress_age_ms blocking_ms blocking_longest_ms mirror_commits mirror_ms
---        mirror_longest_ms
+--        mirror_longest_ms (from progress_age_ms on: 0 where absent)
 -- REPLY  now, log_id, heartbeat_ms, stale_after_ms
 -- ERRORS STORE_UNKNOWN INVALID_ARGUMENT NOT_JOINED SUPERSEDED HOST_RETIRED LEFT
 -- STATES none

@@ -1,8 +1,9 @@
 -- hf_join: a process of a node begins to work for its host. A higher incarnation supersedes the earlier one.
 -- KEYS   1 tag
--- ARGV   host node incarnation instance scopes(JSON) last_log_id
--- REPLY  now, log_id, store_id, generation, every setting a node works by, and the names of settings whose values
---        are bad, blank-separated (their defaults are used)
+-- ARGV   host node incarnation instance scopes(JSON: directories whose sessions it serves, '[]' for none)
+--        last_log_id(what this node saw last, of its mirror; 0-0 for nothing)
+-- REPLY  now, log_id, store_id, generation, heartbeat_ms, stale_after_ms, max_result_bytes, max_redrive, recovery_age_ms,
+--        report_deadline_ms, bad_settings (names of settings whose values are bad, blank-separated: their defaults are used)
 -- ERRORS STORE_UNKNOWN INVALID_ARGUMENT SUPERSEDED MIRROR_CLONED LEFT
 -- STATES none
 do

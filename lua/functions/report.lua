@@ -1,10 +1,14 @@
 -- hf_report: how attempts went. Accepted from any process of the node whose grant it was.
 -- KEYS   1 tag
 -- ARGV   host node incarnation, then items of: attempt|delivery grant key kind result error_code error_json ended(0|1)
---        kind: result | terminal | not_sent | outcome_unknown; ended: with the latter, the executor has ended
--- REPLY  log_id, results [[id, ok, epoch, state, attempt, outcome, replayed? | code, owner, detail]...]
+--        the delivery: where the number of the attempt was never learned; key: without blanks, one for each thing reported;
+--        kind: result | terminal | not_sent | outcome_unknown; result: JSON, with result alone; error_code: with every
+--        other kind; error_json: JSON, or ''; ended: with outcome_unknown, the executor has ended
+-- REPLY  log_id, results [[id, ok 1, epoch, state, attempt (its id), outcome, replayed? 1 | id, ok 0, code, epoch?, state?,
+--        owner?, detail?]...], in order
 --        Where wait_replicas asks for it replicas and replicas_ms come last: an answer only once WAIT says so.
 -- ERRORS STORE_UNKNOWN INVALID_ARGUMENT NOT_JOINED
+-- ITEMS  DELIVERY_NOT_FOUND NOT_BEGUN ATTEMPT_NOT_FOUND NOT_OWNER RESULT_TOO_LARGE IDEMPOTENCY_MISMATCH ALREADY_SETTLED
 -- STATES executing -> done | terminal | not_sent | unknown list; after not_sent the delivery stays, is requeued or held
 do
   local KINDS = { result = true, terminal = true, not_sent = true, outcome_unknown = true }

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { headerLines } from '../../scripts/protocol/headers.mjs'
 import { errorCatalogue, isErrorCode } from '../../src/contract/errors.js'
 import { prepareMessage } from '../../src/contract/message.js'
 import type { HostSweep, HubSweep } from '../../src/record/sweep-functions.js'
@@ -24,15 +25,9 @@ const lua = sources('lua', '.lua')
 const verbs = lua.filter(({ path }) => path.startsWith('lua/functions/'))
 const verbOf = (path: string) => path.replace(/^.*\/|\.lua$/g, '')
 
+/** The parts of a header, each in one line. */
 function headerOf(text: string): Map<string, string> {
-  const parts = new Map<string, string>()
-  let current = ''
-  for (const line of text.split('\n').filter((each) => each.startsWith('--'))) {
-    const [, name = '', rest = ''] = /^-- (KEYS|ARGV|REPLY|ERRORS|STATES)\s+(.*)$/.exec(line) ?? []
-    if (name !== '') current = name
-    parts.set(current, `${parts.get(current) ?? ''} ${name === '' ? line.slice(2).trim() : rest}`.trim())
-  }
-  return parts
+  return new Map([...headerLines(text)].map(([name, lines]) => [name, lines.join(' ')]))
 }
 
 /** The codes, without remarks: `(…)`, and what follows a `;`. */
@@ -80,6 +75,30 @@ describe.each(verbs)('$path', ({ path, text }) => {
     expect(codesIn(text, /hf\.register\(\s*'(\w+)'/g)).toEqual([`hf_${verbOf(path)}`])
   })
 })
+
+describe.each(verbs.filter(({ text }) => text.includes('hf.on_items(')))(
+  'the items of $path',
+  ({ path, text }) => {
+    const stated = headerOf(text).get('ITEMS') ?? ''
+    const codes = new Set(codesIn(stated, /\b([A-Z][A-Z_]{3,})\b/g))
+
+    it('are refused with codes of the catalogue', () => {
+      expect([...codes].filter((code) => !isErrorCode(code))).toEqual([])
+    })
+
+    it('are refused with the codes of their library part, and no other', () => {
+      const parts = { take: ['take', 'begin'] }[verbOf(path)] ?? [verbOf(path)]
+      const source = parts.map((part) => read(`lua/lib/${part}.lua`)).join('\n')
+      const words = codesIn(source.replace(/hf\.resolve_attempt[\s\S]*/, ''), /'([A-Z][A-Z_]{3,})'/g)
+      const raised = new Set<string>(words.filter((word) => isErrorCode(word)))
+      if (source.includes('hf.check_owner('))
+        for (const code of ['NOT_OWNER', 'STALE_EPOCH']) raised.add(code)
+      // A take begins with what its handoff left, and replays nothing.
+      if (verbOf(path) === 'take') raised.delete('TOO_MANY_CRASHES')
+      expect([...codes].toSorted()).toEqual([...raised].toSorted())
+    })
+  },
+)
 
 it('accept, accept_batch, fan_out and take name the errors that their library part refuses with', () => {
   const ofVerb = (verb: string) => errorsOf(read(`lua/functions/${verb}.lua`))
