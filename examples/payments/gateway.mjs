@@ -52,8 +52,9 @@ const server = createServer(async (request, response) => {
   const { method, url = '', headers } = request
   const epoch = Number(headers['epoch'])
   /** @param {{status: number, body: object}} answer */
-  const reply = ({ status, body }) =>
+  function reply({ status, body }) {
     response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+  }
 
   if (url === '/journal') return reply({ status: 200, body: journal })
   if (method === 'GET') {

@@ -18,7 +18,10 @@ const effects = createEffects(hub, { executor: 'payments', recoveryAgeMs })
  * @typedef {{charge: string, cents: number}} Charge
  */
 
-/** @param {EffectAttempt} effect @param {unknown} payment */
+/**
+ * @param {EffectAttempt} effect @param {unknown} payment
+ * @returns {Promise<Charge | import('holdfast').NotSent | import('holdfast').Terminal>}
+ */
 async function charge(effect, payment) {
   if (!effect.isFresh()) return notSent('too_late')
   const reply = await fetch(`${gateway}/charges`, {
@@ -33,7 +36,7 @@ async function charge(effect, payment) {
   if (reply === undefined) return notSent('gateway_away')
   if (reply.status === 429) return notSent('gateway_busy') // refused before anything began
   if (reply.status === 402) return terminal('card_declined')
-  if (reply.status === 201) return /** @type {Charge} */ (await reply.json())
+  if (reply.status === 201) return /** @type {Promise<Charge>} */ (reply.json())
   throw new Error(`the gateway answered ${reply.status}`)
 }
 
@@ -61,7 +64,9 @@ async function pay(order, payment) {
       timeLimitMs,
       probe: whatBecameOf,
     }
-    const outcome = await effects.run(request, (effect) => charge(effect, payment))
+    /** @param {EffectAttempt} effect */
+    const execute = (effect) => charge(effect, payment)
+    const outcome = await effects.run(request, execute)
     if (outcome.kind === 'result') return { status: 200, body: outcome.value }
     if (outcome.kind === 'terminal') return { status: 402, body: { error: outcome.errorCode } }
     return { status: 503, body: { error: outcome.kind } }
