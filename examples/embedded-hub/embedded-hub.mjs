@@ -86,7 +86,8 @@ async function story() {
 
   const hold = { reason: 'stocktaking' }
   const fence = `/ops/v1/fences/hold/${encodeURIComponent('host:warehouse')}`
-  console.log('vera holds the warehouse:', await verdict(await vera.act(fence, hold, 'PUT')))
+  const veraHolds = await verdict(await vera.act(fence, hold, 'PUT'))
+  console.log('vera holds the warehouse:', veraHolds)
   console.log('kim holds the warehouse:', await verdict(await kim.act(fence, hold, 'PUT')))
 
   await carl.post('/orders', { order: '2', item: 'teapot' })
@@ -98,7 +99,8 @@ async function story() {
   })
   console.log(`vera sees: ${waiting.conversation} is held, ${waiting.reason}; shipped ${shipped.join(', ')}`)
   const release = `/ops/v1/deliveries/${encodeURIComponent(waiting.id)}/release`
-  console.log('vera releases it:', await verdict(await vera.act(release, { reason: 'looks fine' })))
+  const veraReleases = await verdict(await vera.act(release, { reason: 'looks fine' }))
+  console.log('vera releases it:', veraReleases)
   console.log(
     'kim releases it:',
     await verdict(await kim.act(release, { reason: 'the teapots are counted' })),
@@ -115,7 +117,8 @@ async function story() {
     if (reason !== undefined) console.log(`  ${what} by ${actor}: ${reason}`)
   }
   console.log(`shipped ${shipped.join(', ')}`)
-  return shipped.join() === '1,2' ? 0 : 1
+  const isRefused = [veraHolds, veraReleases].every((each) => each === '403 FORBIDDEN')
+  return isRefused && shipped.join() === '1,2' ? 0 : 1
 }
 
 /** @param {string} url @param {object} body @param {Record<string, string>} headers */
