@@ -56,7 +56,7 @@ export async function crashTest(options: CrashTestOptions): Promise<CrashVerdict
   const crashed = await inTurn(points, options.concurrency ?? 2, (point) => runWithCrash(common, point))
   const runs = [rehearsal, ...crashed].map(({ run }) => run)
   const ok = runs.every(({ reached, verdict }) => reached && verdict.ok)
-  return { ok, runs, text: runs.flatMap(linesOf).join('\n') }
+  return { ok, runs, points: rehearsal.points, text: runs.flatMap(linesOf).join('\n') }
 }
 
 function commonOf(options: CrashTestOptions): RunOptions {

@@ -45,6 +45,8 @@ export interface CrashVerdict {
   /** No promise was broken, and every point was reached. */
   readonly ok: boolean
   readonly runs: readonly CrashRun[]
+  /** Every point that the run without a crash came to, in order: those of Holdfast, and the handler's own. */
+  readonly points: readonly string[]
   /** A line for each run, and below it what was broken, with the evidence. */
   readonly text: string
 }

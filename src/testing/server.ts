@@ -1,7 +1,8 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type EmbeddedServer, startEmbedded } from '../record/embedded.js'
+import { serverState } from '../record/server-process.js'
 
 /** The one server of this process, and the folder for everything its tests leave. */
 export interface TestingServer {
@@ -56,7 +57,7 @@ export function leaveServer(): void {
 }
 
 async function start(): Promise<Running> {
-  sweepAway()
+  await sweepAway()
   const dir = mkdtempSync(join(tmpdir(), `${prefix}${process.pid}-`))
   const embedded = await startEmbedded({ dataDir: dir }).catch((error: unknown) => {
     rmSync(dir, { recursive: true, force: true })
@@ -78,28 +79,26 @@ async function stop(started: Promise<Running> | undefined): Promise<void> {
   rmSync(dir, { recursive: true, force: true })
 }
 
-/** What processes left that were killed: their server, by the note in its folder, and the folder. */
-function sweepAway(): void {
+/** What processes left that were killed: their server, which the note in its folder names, and the folder. */
+async function sweepAway(): Promise<void> {
   for (const name of readdirSync(tmpdir())) {
     const owner = Number(new RegExp(`^${prefix}(\\d+)-`).exec(name)?.[1])
     if (!Number.isInteger(owner) || isAlive(owner)) continue
     const dir = join(tmpdir(), name)
-    try {
-      const { pid } = JSON.parse(readFileSync(join(dir, 'server.json'), 'utf8')) as { pid: number }
-      if (pid > 0 && servesFrom(pid, dir)) kill(pid)
-    } catch {
-      // It had no server any more.
-    }
+    const pid = await serverOf(dir)
+    if (pid !== undefined) kill(pid)
     rmSync(dir, { recursive: true, force: true })
   }
 }
 
-/** An id that was used again belongs to somebody else. */
-function servesFrom(pid: number, dir: string): boolean {
+/** The process that serves the folder; undefined where none does. An id that was used again belongs to somebody else. */
+async function serverOf(dir: string): Promise<number | undefined> {
   try {
-    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(join(dir, 'redis'))
+    const { port } = JSON.parse(readFileSync(join(dir, 'server.json'), 'utf8')) as { port: number }
+    const state = await serverState(port)
+    return state.kind !== 'silent' && state.dir === realpathSync(join(dir, 'redis')) ? state.pid : undefined
   } catch {
-    return false
+    return undefined // it never had one, or somebody else took it away meanwhile
   }
 }
 

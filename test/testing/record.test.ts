@@ -1,6 +1,6 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
+import { existsSync, readlinkSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { afterEach, describe, expect, it } from 'vitest'
 import { createEffects } from '../../src/client/effects.js'
@@ -8,6 +8,7 @@ import { openClient } from '../../src/client/open-client.js'
 import { openHub } from '../../src/hub/open-hub.js'
 import { terminal } from '../../src/node/index.js'
 import { openTestRecord, type TestRecord, type TestRecordOptions, testHost } from '../../src/testing/index.js'
+import { until } from '../support/until.js'
 
 const open: TestRecord[] = []
 afterEach(async () => {
@@ -72,6 +73,7 @@ describe('a record of its own', () => {
     const { id } = await client.accept({
       key: 'k',
       conversation: 'c',
+      sender: 's',
       to: [{ host: testHost }],
       payload: 'p',
     })
@@ -171,9 +173,18 @@ it('a server whose process was killed is ended by the next process that starts o
   await next.ended
   for (const { dir, pid } of [left, next]) {
     expect(existsSync(dir)).toBe(false)
-    expect(existsSync(`/proc/${pid}`)).toBe(false)
+    await until(() => !serves(pid), { what: `the end of server ${pid}` })
   }
 })
+
+/** False for one that has ended and was not waited for yet, too. */
+function serves(pid: number): boolean {
+  try {
+    return readlinkSync(`/proc/${pid}/exe`) !== ''
+  } catch {
+    return false
+  }
+}
 
 /** A process of the built code that opens a record, says where its server is, and goes on with this. */
 async function openAndSay(rest: string) {
