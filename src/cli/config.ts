@@ -41,7 +41,7 @@ export interface ReadSettings {
   readonly problems: readonly string[]
 }
 
-export const configFile = 'holdfast.config.json'
+const configFile = 'holdfast.config.json'
 export const defaultHub = 'hf'
 export const defaultData = '.holdfast'
 

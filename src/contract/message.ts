@@ -11,7 +11,7 @@ export const recipientSchema = z.union([z.strictObject({ host }), z.strictObject
 export type Recipient = z.infer<typeof recipientSchema>
 
 /** RFC 3339 with an offset, a Date, or Unix milliseconds. */
-export const timeSchema = z
+const timeSchema = z
   .union([z.int().nonnegative(), z.date(), z.iso.datetime({ offset: true })])
   .transform((value) => (typeof value === 'number' ? value : new Date(value).getTime()))
   .refine((value) => Number.isSafeInteger(value) && value >= 0, 'a time from 1970 on')
@@ -91,7 +91,7 @@ export function prepareMessage(input: MessageInput): PreparedMessage {
 }
 
 /** `host:<h>` or `session:<s>`, as the functions take it. */
-export function recipientText(recipient: Recipient): string {
+function recipientText(recipient: Recipient): string {
   return 'host' in recipient ? `host:${recipient.host}` : `session:${recipient.session}`
 }
 

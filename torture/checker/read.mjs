@@ -77,7 +77,7 @@ function lineOf(file, number, text, data) {
 const lists = /** @type {const} */ (['deliveries', 'messages', 'log', 'unknown', 'held'])
 
 /** @param {string} text @returns {Final} */
-export function finalOf(text) {
+function finalOf(text) {
   const final = parsed(text)
   if (typeof final !== 'object' || final === null) throw new DamagedHistory('final.json is no JSON object')
   const missing = lists.filter((name) => !Array.isArray(final[name]))

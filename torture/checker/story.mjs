@@ -137,7 +137,7 @@ function ageOf({ from, to }) {
 }
 
 /** @param {string} attempt */
-export function numberOf(attempt) {
+function numberOf(attempt) {
   return Number(attempt.slice(attempt.indexOf('/') + 1))
 }
 

@@ -9,9 +9,9 @@ import { endTree, reapMs, signalGroup } from '../process-tree.js'
 import { type Capture, capture, stdoutFields, wholeCharacters } from './command-output.js'
 
 /** The work is done: `result`. */
-export const EXIT_DONE = 0
+const EXIT_DONE = 0
 /** sysexits.h EX_DATAERR: the work will never succeed: `terminal`. */
-export const EXIT_DATAERR = 65
+const EXIT_DATAERR = 65
 /** sysexits.h EX_TEMPFAIL: the command asserts that it did nothing: `not_sent`. */
 export const EXIT_TEMPFAIL = 75
 
