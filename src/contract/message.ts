@@ -7,8 +7,11 @@ const id = z.string().refine(isId, '1 to 255 bytes of printable ASCII')
 const host = z.string().refine(isHostId, '[a-z0-9._-], 1 to 63 long, alphanumeric at both ends')
 
 /** A recipient: a host, or a session, which is routed to the host that owns it. */
-export const recipientSchema = z.union([z.strictObject({ host }), z.strictObject({ session: id })])
-export type Recipient = z.infer<typeof recipientSchema>
+export type Recipient = { host: string } | { session: string }
+export const recipientSchema = z.union([
+  z.strictObject({ host }),
+  z.strictObject({ session: id }),
+]) satisfies z.ZodType<Recipient>
 
 /** RFC 3339 with an offset, a Date, or Unix milliseconds. */
 const timeSchema = z
@@ -36,6 +39,7 @@ export const messageSchema = z.strictObject({
   /** Until when it must be begun, by the clock of Redis. */
   executeBy: timeSchema.optional(),
 })
+/** What `accept` takes. The payload is opaque: it reaches the executor byte for byte. @interface */
 export type MessageInput = z.input<typeof messageSchema>
 /** A message as it is handed to a hub over HTTP, where the principal is the sender unless it names another. */
 export type OutgoingMessage = Omit<MessageInput, 'sender'> & { readonly sender?: string | undefined }

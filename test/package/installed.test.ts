@@ -13,7 +13,7 @@ import { packInto, root } from './pack.js'
 // ours: "Twenty lines" of README.md as printed, then the command line, and what a program gets.
 
 /** What a producer loads with `holdfast/client`: of this package alone, and with all that it needs. */
-const clientBudget = { ownBytes: 150_000, allBytes: 1_200_000 }
+const clientBudget = { ownBytes: 220_000, allBytes: 1_150_000 }
 
 const { blocks, files } = sectionOf(readFileSync(join(root, 'README.md'), 'utf8'), 'Twenty lines')
 

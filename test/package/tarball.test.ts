@@ -16,7 +16,7 @@ interface Manifest {
 }
 
 /** What the package may weigh. Raise it on purpose, with what the bytes are for. */
-const budget = { packedBytes: 700_000, unpackedBytes: 2_250_000, files: 720 }
+const budget = { packedBytes: 780_000, unpackedBytes: 2_500_000, files: 800 }
 
 const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as Manifest
 /** The entries with code and types. */
@@ -49,12 +49,12 @@ test('publint has nothing to say, not even a suggestion', async () => {
 })
 
 test('every entry resolves with its types wherever ES modules do', async () => {
-  const { problems, entrypoints, ...rest } = { entrypoints: {}, ...(await checkPackage(contents)) }
-  expect(rest).toMatchObject({ types: { kind: 'included' } })
-  expect(Object.keys(entrypoints).sort()).toEqual(Object.keys(manifest.exports).sort())
+  const found = await checkPackage(contents)
+  if (found.types === false) throw new Error('the package has no types')
+  expect(Object.keys(found.entrypoints).sort()).toEqual(Object.keys(manifest.exports).sort())
   // What its command line calls `--profile esm-only`: neither CommonJS nor the resolution of Node 10 is offered.
   const notOffered = ['node10', 'node16-cjs']
-  const wrong = problems.filter(
+  const wrong = found.problems.filter(
     (each) => !('resolutionKind' in each && notOffered.includes(each.resolutionKind)),
   )
   expect(wrong).toEqual([])

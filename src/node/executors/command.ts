@@ -56,9 +56,9 @@ const gateScript =
  *
  * | how it ends | outcome |
  * |---|---|
- * | exit 0 ({@link EXIT_DONE}) | `result` `{"exitCode":0,"stdout":"…"}`; `stdoutBase64` when it is not UTF-8; `truncated` and `stdoutBytes` when cut |
- * | exit 65 ({@link EXIT_DATAERR}) | `terminal` `exit_65` |
- * | exit 75 ({@link EXIT_TEMPFAIL}) | `not_sent` `exit_75` |
+ * | exit 0 | `result` `{"exitCode":0,"stdout":"…"}`; `stdoutBase64` when it is not UTF-8; `truncated` and `stdoutBytes` when cut |
+ * | exit 65 | `terminal` `exit_65` |
+ * | exit 75 | `not_sent` `exit_75` |
  * | any other exit, or a signal | `outcome_unknown` `exit_<n>`, `signal_<NAME>` |
  * | `attempt.signal`: SIGTERM to the group, SIGKILL `killGraceMs` later | by its exit if that is 0, 65 or 75, else `outcome_unknown` `timed_out` (the reason is a TimeoutError) or `aborted` |
  * | nothing was run | `not_sent` `spawn_failed`, `not_recorded`, `timed_out`, `aborted` |
