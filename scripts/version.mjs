@@ -98,8 +98,7 @@ export function releasedChangelog(before, after, version, date) {
   const words = before.slice(title.length, first < 0 ? undefined : first)
   const sections = after.slice(title.length).replace(words, '\n').trimStart()
   const head = `## ${version}\n`
-  const made = sections.startsWith(head) ? sections.slice(head.length) : undefined
-  const dated = `## ${version} (${date})\n`
-  const text = `${dated}${made ?? `\n${sections}`}`.replace(/\n+## Unreleased\n/, '\n')
+  const made = sections.startsWith(head) ? sections.slice(head.length).trimStart() : sections
+  const text = `## ${version} (${date})\n\n${made}`.replace(/\n+## Unreleased\n/, '\n')
   return `${title}${words}${text.replaceAll(/\n{3,}/g, '\n\n')}`
 }

@@ -89,7 +89,9 @@ test('it holds code with its types, the page, the Lua library, and four files be
   ]
   const paths = [...packed.files.keys()]
   expect(paths.filter((path) => !kinds.some((kind) => kind.test(path)))).toEqual([])
-  const lua = execFileSync('git', ['ls-files', 'lua'], { cwd: root, encoding: 'utf8' }).trim().split('\n')
+  const lua = readdirSync(join(root, 'lua'), { recursive: true, encoding: 'utf8' })
+    .filter((name) => /\.(lua|json)$/.test(name))
+    .map((name) => `lua/${name}`)
   expect(paths.filter((path) => path.startsWith('lua/')).sort()).toEqual(lua.sort())
   const code = paths.filter((path) => /^dist\/(?!dashboard\/).*\.js$/.test(path))
   const types = paths.filter((path) => path.endsWith('.d.ts'))
