@@ -6,7 +6,7 @@ import { startSchedule } from './sweeps/schedule.js'
 export type { Role } from './contract/principals.js'
 export type { HoldfastCaller } from './http/embedded-identities.js'
 export type { Limits } from './http/limits.js'
-export type { HoldfastOptions } from './http/plugin.js'
+export type { HoldfastOptions, OuterApp } from './http/plugin.js'
 
 /**
  * A plugin of fastify 5 that mounts a whole hub below its prefix: interface, page, events, health and sweeps. It ends

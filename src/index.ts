@@ -7,14 +7,19 @@ export {
   type EffectRequest,
   type Effects,
   type EffectsOptions,
+  type ThrowInstead,
 } from './client/effects.js'
 export type {
+  EffectBasis,
   EffectCalls,
+  EffectClaim,
   EffectClaimed,
   EffectRecord,
   EffectRefused,
   EffectSettled,
+  EffectSettlement,
   EffectStatus,
+  EffectTakeOver,
   EffectUnknown,
 } from './contract/effects.js'
 export {
@@ -33,8 +38,12 @@ export type {
   DeliveryFilter,
   DeliveryPage,
   DeliveryResolution,
+  EffectPageOptions,
   FenceOptions,
+  HostConcern,
+  HostPageOptions,
   HubCalls,
+  LiveState,
   LogPageOptions,
   MessageFilter,
   OperatorAct,
@@ -47,18 +56,25 @@ export type {
 } from './contract/hub.js'
 export { hubNames, hubOf, qualifiedId } from './contract/hub-set.js'
 export type { LogFilter } from './contract/log-filter.js'
-export type { MessageInput, Recipient } from './contract/message.js'
+export type { MessageInput, OutgoingMessage, Recipient } from './contract/message.js'
 export {
   type NotSent,
+  type NotSentOutcome,
   notSent,
   type Outcome,
+  type OutcomeKind,
   type ProbeAnswer,
+  type ResultOutcome,
   type Terminal,
+  type TerminalOutcome,
   terminal,
+  type UnknownOutcome,
 } from './contract/outcomes.js'
 export type { MessageHead, Overview } from './contract/overview.js'
 export { type HashOptions, hashPayload } from './contract/payload-hash.js'
+export type { OnPoint, Point } from './contract/points.js'
 export type { Role } from './contract/principals.js'
+export type { RedisAddress, RedisTls } from './contract/redis-address.js'
 export type { CloseReason, SessionClosing, SessionOpening, SessionState } from './contract/sessions.js'
 export { type SettingName, settings } from './contract/settings.js'
 export { type DeliveryState, deliveryStates } from './contract/states.js'
@@ -66,6 +82,7 @@ export type {
   AcceptedDelivery,
   AttemptResolved,
   AttemptView,
+  AuditView,
   BulkReply,
   DeliveryView,
   EffectView,
@@ -82,15 +99,25 @@ export type {
   SessionReply,
   SessionView,
   SettingView,
+  SweepView,
   TimelineEntry,
   UnknownEntry,
   WhyReply,
 } from './contract/views.js'
-export type { LogEvent } from './contract/wire-log.js'
+export type { Event, LogEvent } from './contract/wire-log.js'
 export { type Hub, type HubOptions, initRecord, openHub } from './hub/open-hub.js'
 export { type HubSetOptions, openHubSet } from './hub/open-hub-set.js'
 export type { Repaired } from './hub/repair.js'
 export { createNode, type HoldfastNode, type NodeEnd, type NodeOptions } from './node/create-node.js'
-export type { Attempt, ExecuteFunction, Executor, ProbeFunction, Prober } from './node/executor.js'
-export { type EmbeddedServer, startEmbedded } from './record/embedded.js'
+export type {
+  Attempt,
+  ChildIdentity,
+  ExecuteFunction,
+  Executor,
+  ExecutorHooks,
+  ProbeFunction,
+  Prober,
+} from './node/executor.js'
+export type { OnCall } from './record/connections.js'
+export { type EmbeddedOptions, type EmbeddedServer, startEmbedded } from './record/embedded.js'
 export type { InitReply } from './record/functions.js'

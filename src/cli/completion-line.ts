@@ -89,7 +89,7 @@ export function optionsOf(command: Command): readonly Option[] {
   return [...help.visibleOptions(command), ...help.visibleGlobalOptions(command)]
 }
 
-export function takesValue(option: Option): boolean {
+function takesValue(option: Option): boolean {
   return option.required || option.optional
 }
 

@@ -41,7 +41,7 @@ export interface ReadSettings {
   readonly problems: readonly string[]
 }
 
-export const configFile = 'holdfast.config.json'
+const configFile = 'holdfast.config.json'
 export const defaultHub = 'hf'
 export const defaultData = '.holdfast'
 
@@ -71,7 +71,8 @@ type Member = keyof typeof members
 const fileSchema = z.strictObject(members).partial()
 type FileMembers = z.infer<typeof fileSchema>
 
-const variables: Readonly<Record<Member, string>> = {
+/** The variable of the environment for each member of the configuration. */
+export const variables: Readonly<Record<Member, string>> = {
   redis: 'HOLDFAST_REDIS',
   redisCa: 'HOLDFAST_REDIS_CA',
   redisCert: 'HOLDFAST_REDIS_CERT',

@@ -5,7 +5,7 @@ import { wantsColour } from './output.js'
 export type OnProgress = (done: number, total: number) => void
 
 /** Whether long work shows its course: on a terminal that can redraw a line, and never beside JSON. */
-export function showsProgress(json: boolean): boolean {
+function showsProgress(json: boolean): boolean {
   return !json && wantsColour(process.stderr)
 }
 

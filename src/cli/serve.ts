@@ -13,7 +13,7 @@ import { action, value } from './flags.js'
 import { openLog } from './log.js'
 import { type SignalWatch, watchSignals } from './signals.js'
 
-export const defaultListen = '127.0.0.1:8090'
+const defaultListen = '127.0.0.1:8090'
 
 const schema = z
   .object({

@@ -66,10 +66,12 @@ type Ambiguous<Value> = Value extends NotSent | Terminal
     ? Value
     : never
 
-type ThrowInstead<Value> = [Ambiguous<Value>] extends [never]
+/** Nothing, or the complaint that a handler returns a failure. */
+export type ThrowInstead<Value> = [Ambiguous<Value>] extends [never]
   ? []
   : ['an ambiguous failure is thrown, never returned: use notSent() or terminal() for what is proven']
 
+/** Runs effects, each at most once. */
 export interface Effects {
   /**
    * Runs an action at most once, across retries, restarts, processes and hosts. What `execute` returns is the
@@ -84,6 +86,7 @@ export interface Effects {
   ): Promise<EffectOutcome<Exclude<Awaited<Value>, NotSent | Terminal>>>
 }
 
+/** Options of {@link createEffects}. */
 export interface EffectsOptions {
   /** Who executes: a stable name, the same after a restart. */
   readonly executor: string
@@ -95,7 +98,14 @@ export interface EffectsOptions {
   /** Milliseconds in which each call must be answered; 30,000 when absent. */
   readonly deadlineMs?: number | undefined
   /** Seam for tests: the monotonic and the wall clock, milliseconds. */
-  readonly clock?: { monotonic(): number; wall(): number } | undefined
+  readonly clock?:
+    | {
+        /** Milliseconds that only grow. */
+        monotonic(): number
+        /** Unix milliseconds. */
+        wall(): number
+      }
+    | undefined
 }
 
 const defaults = { recoveryAgeMs: 60_000, deadlineMs: 30_000, timeLimitMs: 30_000 }

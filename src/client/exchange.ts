@@ -11,7 +11,7 @@ import { createSecureContext } from 'node:tls'
 import { HoldfastError, isHoldfastError } from '../contract/errors.js'
 import { createCalls, describe, type ExchangeReply, replyOf } from './exchange-call.js'
 
-export { ExchangeFailure, type ExchangeReply, type FailureKind } from './exchange-call.js'
+export { ExchangeFailure, type ExchangeReply } from './exchange-call.js'
 
 /** HTTP/1.1 requests to one origin, over connections of its own. */
 export interface Exchanger {

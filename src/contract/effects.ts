@@ -3,12 +3,15 @@ import type { Outcome, OutcomeKind } from './outcomes.js'
 
 /** Statuses of an effect (contract section 4). `free`: proven not executed, so it may be tried again. */
 export const effectStatuses = ['executing', 'done', 'terminal', 'free'] as const
+/** `executing`, `done`, `terminal` or `free`: where an effect is. */
 export type EffectStatus = (typeof effectStatuses)[number]
 
 /** On what an effect may be taken over: somebody can be asked what became of it, or doing it twice is harmless. */
 export const effectBases = ['probe', 'idempotent'] as const
+/** `probe` or `idempotent`. */
 export type EffectBasis = (typeof effectBases)[number]
 
+/** Who claims an effect, and for what. */
 export interface EffectClaim {
   readonly type: string
   /** SHA-256 of what the caller means, lower-case hex (see `hashPayload`). */
@@ -21,6 +24,7 @@ export interface EffectClaim {
   readonly timeLimitMs?: number | undefined
 }
 
+/** Who takes an effect over, on what basis, and the row as it was seen. */
 export interface EffectTakeOver {
   readonly payloadHash: string
   readonly executor: string
@@ -32,6 +36,7 @@ export interface EffectTakeOver {
   readonly timeLimitMs?: number | undefined
 }
 
+/** How an effect went, said by whoever holds its grant. */
 export interface EffectSettlement {
   readonly executor: string
   readonly grant: string
@@ -57,6 +62,7 @@ export type EffectRecord =
     }
   | EffectUnknown
 
+/** An effect of which nobody can tell whether it was executed. */
 export interface EffectUnknown {
   readonly kind: 'outcome_unknown'
   readonly epoch: number
@@ -78,6 +84,7 @@ export interface EffectRefused {
   readonly ageMs: number
 }
 
+/** An effect after its settlement. */
 export interface EffectSettled {
   readonly kind: 'settled'
   /** As recorded: a `not_sent` that could not free the row is `outcome_unknown`. */

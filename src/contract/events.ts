@@ -1,6 +1,7 @@
 import type { LogFilter } from './log-filter.js'
 import type { Event } from './wire-log.js'
 
+/** From where the log is read, and which of its entries. */
 export interface EventsOptions extends LogFilter {
   /** Begin after this event; from now on when absent. Of a set: the last event of each hub, by its name. */
   readonly lastEventId?: string | Readonly<Record<string, string>> | undefined

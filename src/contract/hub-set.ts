@@ -3,7 +3,7 @@ import { HoldfastError, isHoldfastError } from './errors.js'
 import { isHubName } from './ids.js'
 
 /** Hubs of one set. */
-export const mostHubs = 64
+const mostHubs = 64
 
 /**
  * Reads the names of a set: `hf-0..hf-7` for a range of the numbers they end in, names between commas, or both.

@@ -51,6 +51,7 @@ export interface PageOptions {
   readonly limit?: number | undefined
 }
 
+/** Deliveries that match every member. */
 export interface DeliveryFilter extends PageOptions {
   readonly host?: string | undefined
   readonly state?: LiveState | undefined
@@ -62,6 +63,7 @@ export interface DeliveryFilter extends PageOptions {
   readonly reason?: string | undefined
 }
 
+/** One page of deliveries. */
 export interface DeliveryPage {
   readonly deliveries: readonly DeliveryView[]
   /** Absent at the end. */
@@ -110,6 +112,7 @@ export interface ActOptions {
 
 /** What an operator may do to deliveries, one or many. */
 export const operatorActs = ['release', 'reject', 'hold', 'cancel'] as const
+/** `release`, `reject`, `hold` or `cancel`. */
 export type OperatorAct = (typeof operatorActs)[number]
 
 /** Which deliveries an act on many is for: all that match every member. */
@@ -122,6 +125,7 @@ export interface BulkFilter {
   readonly reason?: string | undefined
 }
 
+/** How an act on many goes, page by page. */
 export interface BulkOptions extends ActOptions, PageOptions {
   /** Counts, and changes nothing. */
   readonly dryRun?: boolean | undefined
@@ -129,14 +133,18 @@ export interface BulkOptions extends ActOptions, PageOptions {
 
 /** Hosts that want somebody: with work and no live node, or with a node that is silent. */
 export const hostConcerns = ['stranded', 'silent'] as const
+/** `stranded` or `silent`. */
 export type HostConcern = (typeof hostConcerns)[number]
 
+/** Which hosts a page lists. */
 export interface HostPageOptions extends PageOptions {
   /** Stranded: as the sweep `stale` saw it last. Silent: a node has not left, and is not heard within `stale_after_ms`. */
   readonly only?: HostConcern | undefined
 }
 
+/** Which effects a page lists. */
 export interface EffectPageOptions extends PageOptions {
+  /** Those that are claimed and not settled, the longest first. */
   readonly executing?: boolean | undefined
 }
 
@@ -150,6 +158,7 @@ export interface Resolution {
   readonly result?: string | undefined
 }
 
+/** What an operator says of a delivery whose copy is in doubt, and how it is known. */
 export interface DeliveryResolution {
   readonly as: 'queued' | 'failed'
   readonly evidence: string
@@ -191,7 +200,7 @@ export interface HubCalls extends EffectCalls {
   accept(message: OutgoingMessage): Promise<Accepted>
   /** Accepts the message again under a new key, with a link to the first. @throws MESSAGE_NOT_FOUND */
   resend(messageId: string, options: { key: string; to?: readonly Recipient[] }): Promise<Accepted>
-  /** @throws MESSAGE_NOT_FOUND */
+  /** A message with its deliveries. @throws MESSAGE_NOT_FOUND */
   message(id: string): Promise<MessageView>
   /**
    * Accepted messages, the newest first, as far as the log reaches back. A page looks at a bounded number of entries of
@@ -202,25 +211,30 @@ export interface HubCalls extends EffectCalls {
   payload(messageId: string): Promise<Payload>
   /** The message once all its deliveries are settled, or as it stands after `timeoutMs`. */
   waitFor(messageId: string, timeoutMs: number, signal?: AbortSignal): Promise<MessageView>
-  /** @throws DELIVERY_NOT_FOUND */
+  /** One delivery. @throws DELIVERY_NOT_FOUND */
   delivery(id: string): Promise<DeliveryView>
   /**
    * Live deliveries by host and state, or those of a message. A page looks at a bounded number of rows: it may be empty
    * and have a cursor all the same. @throws INVALID_ARGUMENT
    */
   deliveries(filter?: DeliveryFilter): Promise<DeliveryPage>
+  /** Why a delivery is where it is. @throws DELIVERY_NOT_FOUND */
   why(deliveryId: string): Promise<WhyReply>
   /** The pending lists as Redis has them, each entry beside its row; all of them. */
   pending(host?: string): Promise<PendingEntry[]>
+  /** The pending list of one host. */
   pendingPage(host: string, page?: PageOptions): Promise<Page<PendingEntry>>
   /** The held queue, oldest first; all of it. */
   held(): Promise<HeldEntry[]>
+  /** The held queue, oldest first. */
   heldPage(page?: PageOptions): Promise<Page<HeldEntry>>
   /** The unknown list, oldest first; all of it. */
   unknown(): Promise<UnknownEntry[]>
+  /** The unknown list, oldest first. */
   unknownPage(page?: PageOptions): Promise<Page<UnknownEntry>>
   /** Every host that was ever sent to or joined, by name, with its nodes and what waits for it. */
   hosts(): Promise<HostView[]>
+  /** Hosts by name, with their nodes and what waits for them. */
   hostPage(page?: HostPageOptions): Promise<Page<HostView>>
   /** One host; undefined where none of this name was ever seen. */
   host(name: string): Promise<HostView | undefined>
@@ -239,6 +253,7 @@ export interface HubCalls extends EffectCalls {
    * closed. @throws INVALID_ARGUMENT
    */
   events(options?: EventsOptions): AsyncGenerator<HubEvent, void, undefined>
+  /** The fences that stand, and fields of their hash that no rule reads. */
   fences(): Promise<FenceView[]>
   /** What the scope covers waits in its place until the pause is lifted or lapses. */
   pause(scope: string, options: FenceOptions): Promise<FenceReply>
@@ -274,16 +289,17 @@ export interface HubCalls extends EffectCalls {
    * @throws SESSION_NOT_FOUND, EXECUTING, HOST_NOT_LIVE, SCOPE_MISMATCH
    */
   rehome(id: string, host: string, options: ActOptions): Promise<SessionReply>
-  /** @throws SESSION_NOT_FOUND for one never opened */
+  /** One session, open, closed or missing. @throws SESSION_NOT_FOUND for one never opened */
   session(id: string): Promise<SessionView>
+  /** Sessions by when they were first opened. */
   sessionPage(page?: PageOptions): Promise<Page<SessionView>>
-  /** @throws EFFECT_NOT_FOUND for one never claimed */
+  /** One effect. @throws EFFECT_NOT_FOUND for one never claimed */
   effect(id: string): Promise<EffectView>
   /** Effects by when they were first claimed; or those that are executing, the longest first. */
   effectPage(page?: EffectPageOptions): Promise<Page<EffectView>>
   /** An operator's word on an unknown outcome; irreversible. @throws EXECUTING, ALREADY_SETTLED, ATTEMPT_NOT_FOUND */
   resolveAttempt(id: string, resolution: Resolution, actor: string): Promise<AttemptResolved>
-  /** @throws EXECUTING, ALREADY_SETTLED, EFFECT_NOT_FOUND */
+  /** An operator's word on an effect; irreversible. @throws EXECUTING, ALREADY_SETTLED, EFFECT_NOT_FOUND */
   resolveEffect(id: string, resolution: Resolution, actor: string): Promise<EffectSettled>
   /** A delivery whose copy was in doubt. @throws NOT_UNKNOWN, DELIVERY_NOT_FOUND */
   resolveDelivery(id: string, resolution: DeliveryResolution, actor: string): Promise<OperatorReply>
@@ -294,15 +310,18 @@ export interface HubCalls extends EffectCalls {
    * far it has come, in rows looked at of about so many; over HTTP nobody tells.
    */
   audit(onProgress?: (done: number, total: number) => void): Promise<AuditView>
+  /** Every tunable as it works now, and fields of the configuration that are none. */
   configuration(): Promise<SettingView[]>
   /** Changes tunables for every process at once: all of them, or none. @throws INVALID_ARGUMENT */
   configure(changes: Readonly<Record<string, number | string>>, actor: string): Promise<void>
+  /** Who may speak over HTTP, and who might once. */
   principals(): Promise<PrincipalView[]>
-  /** @throws PRINCIPAL_NOT_FOUND */
+  /** One principal. @throws PRINCIPAL_NOT_FOUND */
   principal(name: string): Promise<PrincipalView>
-  /** @throws PRINCIPAL_EXISTS, INVALID_ARGUMENT */
+  /** Lets someone speak over HTTP, from now on. @throws PRINCIPAL_EXISTS, INVALID_ARGUMENT */
   addPrincipal(principal: PrincipalInput, actor: string): Promise<PrincipalAdded>
   /** Ends a principal at once and for good, live connections included. @throws PRINCIPAL_NOT_FOUND */
   revokePrincipal(name: string, options: ActOptions): Promise<void>
+  /** Ends the connections; nothing is asked of it afterwards. */
   close(): Promise<void>
 }

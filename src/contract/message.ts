@@ -7,11 +7,14 @@ const id = z.string().refine(isId, '1 to 255 bytes of printable ASCII')
 const host = z.string().refine(isHostId, '[a-z0-9._-], 1 to 63 long, alphanumeric at both ends')
 
 /** A recipient: a host, or a session, which is routed to the host that owns it. */
-export const recipientSchema = z.union([z.strictObject({ host }), z.strictObject({ session: id })])
-export type Recipient = z.infer<typeof recipientSchema>
+export type Recipient = { host: string } | { session: string }
+export const recipientSchema = z.union([
+  z.strictObject({ host }),
+  z.strictObject({ session: id }),
+]) satisfies z.ZodType<Recipient>
 
 /** RFC 3339 with an offset, a Date, or Unix milliseconds. */
-export const timeSchema = z
+const timeSchema = z
   .union([z.int().nonnegative(), z.date(), z.iso.datetime({ offset: true })])
   .transform((value) => (typeof value === 'number' ? value : new Date(value).getTime()))
   .refine((value) => Number.isSafeInteger(value) && value >= 0, 'a time from 1970 on')
@@ -36,6 +39,7 @@ export const messageSchema = z.strictObject({
   /** Until when it must be begun, by the clock of Redis. */
   executeBy: timeSchema.optional(),
 })
+/** What `accept` takes. The payload is opaque: it reaches the executor byte for byte. @interface */
 export type MessageInput = z.input<typeof messageSchema>
 /** A message as it is handed to a hub over HTTP, where the principal is the sender unless it names another. */
 export type OutgoingMessage = Omit<MessageInput, 'sender'> & { readonly sender?: string | undefined }
@@ -91,7 +95,7 @@ export function prepareMessage(input: MessageInput): PreparedMessage {
 }
 
 /** `host:<h>` or `session:<s>`, as the functions take it. */
-export function recipientText(recipient: Recipient): string {
+function recipientText(recipient: Recipient): string {
   return 'host' in recipient ? `host:${recipient.host}` : `session:${recipient.session}`
 }
 

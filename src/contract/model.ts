@@ -8,7 +8,7 @@ import { ack, begin, type ModelReport, mirror, refuse, report } from './model/st
 import type { BeginItem, NodeIdentity, RefuseItem, StepItem } from './steps.js'
 
 export type { AcceptAnswer, ModelAccept } from './model/accept.js'
-export type { ClaimAnswer, ModelClaimCall, ModelClaimed } from './model/claim.js'
+export type { ClaimAnswer, ModelClaimCall } from './model/claim.js'
 export { fencesOver } from './model/moves.js'
 export type * from './model/state.js'
 export { emptyHub, isExecuting, isFinished, isIdle } from './model/state.js'

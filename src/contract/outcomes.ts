@@ -34,6 +34,7 @@ export interface UnknownOutcome {
 }
 
 export const outcomeKinds = ['result', 'terminal', 'not_sent', 'outcome_unknown'] as const
+/** `result`, `terminal`, `not_sent` or `outcome_unknown`. */
 export type OutcomeKind = (typeof outcomeKinds)[number]
 
 /** Status of an attempt row. `outcome_unknown` is no status: the attempt stays `executing`, listed unknown. */

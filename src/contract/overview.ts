@@ -60,6 +60,7 @@ export const overviewSchema = z
       .describe('nodes that have not left'),
   })
   .meta({ id: 'Overview' })
+/** A hub at a glance: what its log and its lists come to. @interface */
 export type Overview = z.infer<typeof overviewSchema>
 
 /** A message without its deliveries. */
@@ -67,6 +68,7 @@ export const messageHeadSchema = messageViewSchema
   .omit({ deliveries: true })
   .extend({ settled: count.describe('deliveries that are settled') })
   .meta({ id: 'MessageHead' })
+/** A message without its deliveries. @interface */
 export type MessageHead = z.infer<typeof messageHeadSchema>
 
 /** One reading of the counts. */

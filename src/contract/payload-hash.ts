@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { HoldfastError } from './errors.js'
 
+/** Options of {@link hashPayload}. */
 export interface HashOptions {
   /** JSON pointers (RFC 6901) of members that may differ between retries, such as `/sentAt`. */
   readonly leaveOut?: readonly string[] | undefined

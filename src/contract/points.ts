@@ -31,6 +31,7 @@ export const points = [
   'report.settled',
 ] as const
 
+/** One of {@link points}. */
 export type Point = (typeof points)[number]
 
 /** Told when a point is reached, synchronously. */

@@ -2,10 +2,12 @@ import { HoldfastError } from './errors.js'
 
 /** States of a session (contract section 6); one never opened has none. */
 export const sessionStates = ['open', 'closed', 'missing'] as const
+/** `open`, `closed` or `missing`. */
 export type SessionState = (typeof sessionStates)[number]
 
 /** Why a session was closed. Which of them come back without an operator is fixed; for a crash the row decides. */
 export const closeReasons = ['disable', 'removed', 'reload', 'restart', 'crash'] as const
+/** `disable`, `removed`, `reload`, `restart` or `crash`: why a session was closed. */
 export type CloseReason = (typeof closeReasons)[number]
 
 /** Whether a session closed for this reason comes back only by an operator; undefined where the row decides. */
@@ -14,6 +16,7 @@ export function terminalOf(reason: CloseReason): boolean | undefined {
   return reason === 'disable' || reason === 'removed'
 }
 
+/** Where a session lives from its opening on. */
 export interface SessionOpening {
   readonly host: string
   /** Its directory: a canonical absolute path, compared as a string. */
@@ -23,6 +26,7 @@ export interface SessionOpening {
   readonly parent?: string | undefined
 }
 
+/** What is stated of a session when it is closed. */
 export interface SessionClosing {
   /** What opening returned: a delayed close of an earlier owner changes nothing. */
   readonly epoch: number

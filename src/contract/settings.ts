@@ -129,4 +129,5 @@ export const settings = {
   },
 } as const satisfies Record<string, Setting>
 
+/** The name of one of {@link settings}. */
 export type SettingName = keyof typeof settings

@@ -8,6 +8,7 @@ export const deliveryStates = [
   'failed',
   'unknown',
 ] as const
+/** Where a delivery is: one of {@link deliveryStates}. */
 export type DeliveryState = (typeof deliveryStates)[number]
 
 export function isDeliveryState(word: string): word is DeliveryState {

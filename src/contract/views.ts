@@ -38,6 +38,7 @@ export const attemptViewSchema = z
     evidence: z.string().optional(),
   })
   .meta({ id: 'Attempt' })
+/** One try at executing a delivery, as recorded. @interface */
 export type AttemptView = z.infer<typeof attemptViewSchema>
 
 export const timelineEntrySchema = z
@@ -49,6 +50,7 @@ export const timelineEntrySchema = z
     epoch: count.optional().describe('under which epoch of the delivery an attempt was begun'),
   })
   .meta({ id: 'TimelineEntry' })
+/** One step of a delivery's way. @interface */
 export type TimelineEntry = z.infer<typeof timelineEntrySchema>
 
 export const deliveryViewSchema = z
@@ -70,6 +72,7 @@ export const deliveryViewSchema = z
     timeline: z.array(timelineEntrySchema),
   })
   .meta({ id: 'Delivery' })
+/** A delivery as it stands, with its attempts and its timeline. @interface */
 export type DeliveryView = z.infer<typeof deliveryViewSchema>
 
 export const messageViewSchema = z
@@ -90,6 +93,7 @@ export const messageViewSchema = z
     deliveries: z.array(deliveryViewSchema),
   })
   .meta({ id: 'Message' })
+/** A message with its deliveries, as they stand. @interface */
 export type MessageView = z.infer<typeof messageViewSchema>
 
 export const acceptedDeliverySchema = z.object({
@@ -98,6 +102,7 @@ export const acceptedDeliverySchema = z.object({
   session: z.string().optional(),
   state: z.enum(deliveryStates),
 })
+/** A delivery in the answer to accept. @interface */
 export type AcceptedDelivery = z.infer<typeof acceptedDeliverySchema>
 
 /** Why a delivery is where it is. */
@@ -113,12 +118,14 @@ export const whyReplySchema = z
     attempts: count,
   })
   .meta({ id: 'Why' })
+/** Why a delivery is where it is. @interface */
 export type WhyReply = z.infer<typeof whyReplySchema>
 
 /** A delivery after an operator's act. */
 export const operatorReplySchema = z
   .object({ id: z.string(), state: z.enum(deliveryStates), epoch: count, logId: z.string() })
   .meta({ id: 'Acted' })
+/** A delivery after an operator's act. @interface */
 export type OperatorReply = z.infer<typeof operatorReplySchema>
 
 export const heldEntrySchema = z
@@ -131,6 +138,7 @@ export const heldEntrySchema = z
     attempts: count,
   })
   .meta({ id: 'HeldEntry' })
+/** An entry of the held queue. @interface */
 export type HeldEntry = z.infer<typeof heldEntrySchema>
 
 export const unknownEntrySchema = z
@@ -143,6 +151,7 @@ export const unknownEntrySchema = z
     begunAt: timeMs.optional(),
   })
   .meta({ id: 'UnknownEntry' })
+/** An entry of the unknown list. @interface */
 export type UnknownEntry = z.infer<typeof unknownEntrySchema>
 
 /** An entry of a pending list of Redis, beside the row it should agree with. */
@@ -159,6 +168,7 @@ export const pendingEntrySchema = z
     owner: z.string().optional(),
   })
   .meta({ id: 'PendingEntry' })
+/** An entry of a pending list of Redis, beside the row it should agree with. @interface */
 export type PendingEntry = z.infer<typeof pendingEntrySchema>
 
 export const nodeViewSchema = z
@@ -176,6 +186,7 @@ export const nodeViewSchema = z
     mirrorLongestMs: count.optional(),
   })
   .meta({ id: 'Node' })
+/** A node, as its last heartbeat told. @interface */
 export type NodeView = z.infer<typeof nodeViewSchema>
 
 export const hostViewSchema = z
@@ -189,6 +200,7 @@ export const hostViewSchema = z
     nodes: z.array(nodeViewSchema),
   })
   .meta({ id: 'Host' })
+/** A host, its nodes and what waits for it. @interface */
 export type HostView = z.infer<typeof hostViewSchema>
 
 export const fenceViewSchema = z
@@ -205,6 +217,7 @@ export const fenceViewSchema = z
     until: z.number().optional(),
   })
   .meta({ id: 'Fence' })
+/** A fence that stands, or a field of the fences hash that no rule reads. @interface */
 export type FenceView = z.infer<typeof fenceViewSchema>
 
 export const fenceReplySchema = z
@@ -214,6 +227,7 @@ export const fenceReplySchema = z
     replaced: z.string().optional().describe('the reason that stood there before, as it was written'),
   })
   .meta({ id: 'FenceSet' })
+/** A fence after it was set. @interface */
 export type FenceReply = z.infer<typeof fenceReplySchema>
 
 export const liftReplySchema = z
@@ -225,6 +239,7 @@ export const liftReplySchema = z
     logId: z.string(),
   })
   .meta({ id: 'FenceLifted' })
+/** A fence after it was lifted, and what that gave back. @interface */
 export type LiftReply = z.infer<typeof liftReplySchema>
 
 /** A tunable as it works now. */
@@ -238,6 +253,7 @@ export const settingViewSchema = z
     bad: z.boolean().describe('the text is no value of this setting: the default is used'),
   })
   .meta({ id: 'Setting' })
+/** A tunable as it works now. @interface */
 export type SettingView = z.infer<typeof settingViewSchema>
 
 /** How a sweep is, as its last run left it. */
@@ -265,6 +281,7 @@ export const sweepViewSchema = z
     by: z.string().optional().describe('the process that ran it'),
   })
   .meta({ id: 'Sweep' })
+/** How a sweep is, as its last run left it. @interface */
 export type SweepView = z.infer<typeof sweepViewSchema>
 
 /** What one run of a sweep did. */
@@ -306,12 +323,14 @@ export const auditSchema = z
     more: z.boolean().describe('there are more than are told'),
   })
   .meta({ id: 'Audit' })
+/** What an audit found. @interface */
 export type AuditView = z.infer<typeof auditSchema>
 
 /** An attempt after an operator's resolution. */
 export const attemptResolvedSchema = operatorReplySchema
   .extend({ outcome: z.enum(outcomeKinds) })
   .meta({ id: 'AttemptResolved' })
+/** An attempt after an operator's resolution. @interface */
 export type AttemptResolved = z.infer<typeof attemptResolvedSchema>
 
 /** A session after a call on it. */
@@ -329,6 +348,7 @@ export const sessionReplySchema = z
     logId: z.string(),
   })
   .meta({ id: 'SessionAnswer' })
+/** A session after a call on it. @interface */
 export type SessionReply = z.infer<typeof sessionReplySchema>
 
 /** A session as recorded. */
@@ -358,6 +378,7 @@ export const sessionViewSchema = z
     unfinished: count.describe('deliveries that are not settled'),
   })
   .meta({ id: 'Session' })
+/** A session as recorded. @interface */
 export type SessionView = z.infer<typeof sessionViewSchema>
 
 /** An effect as recorded; its bodies go with the retention, the rest stays. */
@@ -387,6 +408,7 @@ export const effectViewSchema = z
     bodiesPrunedAt: timeMs.optional(),
   })
   .meta({ id: 'Effect' })
+/** An effect as recorded; its bodies go with the retention, the rest stays. @interface */
 export type EffectView = z.infer<typeof effectViewSchema>
 
 /** A principal; never its secrets. */
@@ -410,6 +432,7 @@ export const principalViewSchema = z
     revokedReason: z.string().optional(),
   })
   .meta({ id: 'Principal' })
+/** A principal as recorded: never its secret. @interface */
 export type PrincipalView = z.infer<typeof principalViewSchema>
 
 /** What an operator's act on many did, or would do. */
@@ -421,4 +444,5 @@ export const bulkReplySchema = z
     cursor: z.string().optional().describe('there may be more: call again with it'),
   })
   .meta({ id: 'BulkActed' })
+/** What an operator's act on many did, or would do. @interface */
 export type BulkReply = z.infer<typeof bulkReplySchema>

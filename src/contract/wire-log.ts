@@ -49,7 +49,7 @@ export const eventSchema = z
     details: z.record(z.string(), z.string()),
   })
   .meta({ id: 'Event' })
-/** One change of the record, with its time. */
+/** One change of the record, with its time. @interface */
 export type Event = z.infer<typeof eventSchema>
 
 export const logEventSchema = eventSchema
@@ -58,7 +58,7 @@ export const logEventSchema = eventSchema
     hub: z.string().optional().describe('in a set of hubs: the one whose log it is in'),
   })
   .meta({ id: 'LogEvent' })
-/** An entry of a page of the log. */
+/** An entry of a page of the log. @interface */
 export type LogEvent = z.infer<typeof logEventSchema>
 
 export const logReply = z.object({

@@ -41,7 +41,7 @@ export * from './wire-effects.js'
 export * from './wire-log.js'
 export * from './wire-me.js'
 export * from './wire-nodes.js'
-export { count, cursor, epoch, host, id, longestWaitMs, mostItems, text } from './wire-parts.js'
+export { longestWaitMs, mostItems } from './wire-parts.js'
 
 // Parts of the path
 

@@ -14,6 +14,7 @@ import type { StartSweeper } from './sweeper.js'
 /** The application that a hub is mounted in. */
 export type OuterApp = FastifyInstance
 
+/** Options of the plugin. */
 export interface HoldfastOptions {
   /** URL of the server, Sentinels or Cluster that hold the record. */
   readonly redis: RedisAddress

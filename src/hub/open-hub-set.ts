@@ -4,6 +4,7 @@ import { checkedHubs, ofHub } from '../contract/hub-set.js'
 import { hubSetOf } from '../set/hub-set-of.js'
 import { type HubOptions, openHub } from './open-hub.js'
 
+/** Options of {@link openHubSet}. */
 export interface HubSetOptions extends Omit<HubOptions, 'hub'> {
   /** The hubs of the set: `hubNames('hf-0..hf-7')`. */
   readonly hubs: readonly string[]

@@ -46,6 +46,7 @@ import { readSweeps } from './sweeps.js'
 import { readDelivery, readMessage } from './views.js'
 import { waitForMessage } from './wait.js'
 
+/** Options of {@link openHub}. */
 export interface HubOptions {
   /** URL of the server, Sentinels or Cluster that hold the record. */
   readonly redis: RedisAddress

@@ -61,7 +61,7 @@ export async function readDelivery(reader: Reader, keys: Keys, id: string): Prom
   return found
 }
 
-export function deliveryView(id: string, row: Row): DeliveryView {
+function deliveryView(id: string, row: Row): DeliveryView {
   const count = Number(row.get('attempts') ?? 0)
   const attempts = Array.from({ length: count }, (_, at) => attemptView(id, at + 1, row))
   return {

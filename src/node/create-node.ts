@@ -16,6 +16,7 @@ export type NodeEnd =
   | { readonly kind: 'stopped'; readonly why: string }
   | { readonly kind: 'failed'; readonly error: Error }
 
+/** A node, from its start to its end. */
 export interface HoldfastNode {
   readonly host: string
   readonly node: string

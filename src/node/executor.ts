@@ -51,6 +51,7 @@ export type ProbeFunction = (attempt: Attempt) => ProbeAnswer | Promise<ProbeAns
  * executed and will not, `outcome_unknown` that the target could not tell. `ask` never throws.
  */
 export interface Prober {
+  /** Asks; a failure is the answer that nobody can tell. */
   ask(attempt: Attempt): Promise<Outcome>
 }
 
@@ -67,9 +68,11 @@ export interface ChildIdentity {
 
 /** What runs attempts. `run` never throws: a failure is an outcome. */
 export interface Executor {
+  /** Runs one attempt to its end. */
   run(attempt: Attempt, hooks: ExecutorHooks): Promise<Outcome>
 }
 
+/** What an executor tells its node while it runs. */
 export interface ExecutorHooks {
   /** Called with the child before it may run its first instruction of the command; must be durable when it resolves. */
   childStarted(child: ChildIdentity): Promise<void>

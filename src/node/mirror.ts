@@ -8,7 +8,7 @@ import { checked, openStore, orUnusable, type Store } from './mirror/store.js'
 
 export type { MirrorStats } from './mirror/commits.js'
 export type { Copy, StoredCopy } from './mirror/copies.js'
-export type { Grant, StoredGrant } from './mirror/grants.js'
+export type { StoredGrant } from './mirror/grants.js'
 export type { Report, StoredReport } from './mirror/reports.js'
 export type { MirrorOwner } from './mirror/schema.js'
 

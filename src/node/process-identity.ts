@@ -29,7 +29,7 @@ export interface ProcessTable {
 }
 
 /** Linux: /proc. @internal */
-export const procTable: ProcessTable = {
+const procTable: ProcessTable = {
   bootId: () => readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim(),
   namespace: () => readlinkSync('/proc/self/ns/pid', 'latin1'),
   row: readProcRow,

@@ -49,6 +49,7 @@ export type SupervisorEnd =
   /** The record refused (the session lives elsewhere), or did not answer a stop in time. The process was ended. */
   | { readonly kind: 'failed'; readonly error: Error }
 
+/** A process that runs as a session. */
 export interface Supervisor {
   /**
    * Ends what an earlier supervisor of this session left running, opens the session and starts the process.
@@ -59,6 +60,7 @@ export interface Supervisor {
   again(reason: 'reload' | 'restart'): Promise<void>
   /** Ends the process and closes the session: for good with `disable` and `removed`, until the next start with `restart`. */
   stop(reason: Exclude<CloseReason, 'crash'>): Promise<SupervisorEnd>
+  /** How it ended; resolves once. */
   readonly closed: Promise<SupervisorEnd>
 }
 

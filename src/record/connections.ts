@@ -69,6 +69,7 @@ export interface StoreOptions {
   readonly onCall?: OnCall | undefined
 }
 
+/** Told of a function call once it is over: its name, milliseconds, and the error's code where it failed. */
 export type OnCall = (functionName: string, tookMs: number, failure: string | undefined) => void
 
 const defaultDeadlineMs = 5_000

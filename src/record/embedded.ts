@@ -20,6 +20,7 @@ export interface EmbeddedServer {
   stop(): Promise<void>
 }
 
+/** Options of {@link startEmbedded}. */
 export interface EmbeddedOptions {
   /** Its data goes to `redis/` in here, its log to `redis/server.log`. */
   readonly dataDir: string

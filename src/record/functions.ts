@@ -36,6 +36,7 @@ export interface RetireReply {
   readonly logId: string
 }
 
+/** The identity of a record. */
 export interface InitReply {
   readonly storeId: string
   readonly generation: number

@@ -47,7 +47,7 @@ export function readerOf(store: Store, keys: Keys): Reader {
 }
 
 /** HGETALL's reply, as an array (RESP2) or an object. */
-export function mapOf(reply: unknown): ReadonlyMap<string, string> {
+function mapOf(reply: unknown): ReadonlyMap<string, string> {
   const fields = new Map<string, string>()
   if (Array.isArray(reply)) {
     for (let at = 0; at + 1 < reply.length; at += 2) fields.set(String(reply[at]), String(reply[at + 1]))

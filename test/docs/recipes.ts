@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { expect } from 'vitest'
 import { isErrorCode } from '../../src/contract/errors.js'
 import { findProgram } from '../../src/record/server-process.js'
+import { patternOf } from './blocks.js'
 
 // What the tests of docs/redis-cli.md share: its recipes, and a shell that runs them.
 
@@ -118,14 +119,6 @@ function firstMissing(lines: readonly string[], expected: readonly string[]): st
     at += place + 1
   }
   return undefined
-}
-
-function patternOf(line: string): RegExp {
-  return new RegExp(`^${line.split('…').map(escaped).join('.+')}$`)
-}
-
-function escaped(text: string): string {
-  return text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')
 }
 
 /** The `sh` blocks of a page; a `text` block right after one is what it prints. */

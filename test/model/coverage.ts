@@ -56,7 +56,7 @@ const verbs = [
 const owned = ['join', 'leave', 'go_stale']
 
 /** Cells that cannot be reached, with the reason. */
-export const impossible: ReadonlyMap<string, string> = new Map(
+const impossible: ReadonlyMap<string, string> = new Map(
   owned.flatMap((verb) =>
     (['queued', 'parked', 'held'] as const).map((situation) => [
       `${situation} × ${verb}`,
@@ -66,7 +66,7 @@ export const impossible: ReadonlyMap<string, string> = new Map(
 )
 
 /** Answers that must have been seen, besides those of every cell. */
-export const answersWanted: readonly string[] = [
+const answersWanted: readonly string[] = [
   ...['IDEMPOTENCY_MISMATCH', 'NO_ROUTE', 'HOST_RETIRED', 'ok', 'replayed'].map((code) => `accept ${code}`),
   ...['MESSAGE_NOT_FOUND', 'ok'].map((code) => `fan_out ${code}`),
   ...['SUPERSEDED', 'MIRROR_CLONED', 'LEFT', 'ok'].map((code) => `join ${code}`),
@@ -119,7 +119,7 @@ export interface Coverage {
   table(): string
 }
 
-export function situationOf(delivery: ModelDelivery): Situation {
+function situationOf(delivery: ModelDelivery): Situation {
   if (delivery.state === 'queued') return delivery.parked ? 'parked' : 'queued'
   if (delivery.state !== 'delivered') return delivery.state
   if (isExecuting(delivery)) return 'executing'

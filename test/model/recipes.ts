@@ -32,7 +32,7 @@ function madeBy(answer: CallAnswer): string {
   return id
 }
 
-export async function begin(world: World): Promise<void> {
+async function begin(world: World): Promise<void> {
   for (const call of beginning) await world.step(call)
 }
 
@@ -50,7 +50,7 @@ function claimBy(world: World, who: NodeIdentity = node, count = 100): WorldCall
 const path = ['claimed', 'mirrored', 'idle', 'executing', 'finished'] as const
 
 /** Brings a new delivery of host `a` into the situation, by node `a/n1` where it needs one. */
-export async function bring(world: World, situation: Situation): Promise<string> {
+async function bring(world: World, situation: Situation): Promise<string> {
   const id = madeBy(await world.step(message(world)))
   const who = node
   const steps: Partial<Record<Situation, () => WorldCall>> = {

@@ -50,11 +50,11 @@ export interface World {
 /** What is done to the record by hand, and is no call that could be sent again. */
 const byHand: ReadonlySet<string> = new Set(['go_stale', 'pass_deadline', 'expire_fence', 'delete_fence'])
 
-export const modelSessions = { s1: 'a', s2: 'b' } as const
+const modelSessions = { s1: 'a', s2: 'b' } as const
 const farFuture = 4_102_444_800_000
 
 /** Settings that let nothing become stale by itself, and reach the limits soon. */
-export const modelSettings: ModelSettings = {
+const modelSettings: ModelSettings = {
   inlineFanOut: 2,
   maxRedrive: 2,
   maxTakeovers: 2,

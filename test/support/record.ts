@@ -253,11 +253,6 @@ export async function makeRecord(
   }
 }
 
-/** Nothing is lost, nothing is listed twice or at the wrong place. */
-export function expectWhole(record: OpenRecord): Promise<void> {
-  return record.checkInvariants()
-}
-
 /** How a delivery ended, waiting for it: its attempt's status, a final state, or `unknown` when so reported. */
 export function settlement(record: OpenRecord, id: string): Promise<string> {
   return until(

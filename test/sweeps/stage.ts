@@ -1,5 +1,4 @@
 import type { SweepName } from '../../src/contract/sweeps.js'
-import { sweepNames } from '../../src/contract/sweeps.js'
 import { type OpenedHub, openHubParts } from '../../src/hub/open-hub.js'
 import { registry } from '../../src/sweeps/registry.js'
 import { runSweep } from '../../src/sweeps/run.js'
@@ -149,5 +148,3 @@ export function essenceOf(dump: Dump): Record<string, unknown> {
 function withoutChanging(row: Readonly<Record<string, string>>): Record<string, string> {
   return Object.fromEntries(Object.entries(row).filter(([name]) => !fields.test(name)))
 }
-
-export { sweepNames }

@@ -80,7 +80,7 @@ export function readResult(file) {
 }
 
 /** A line for every fault and for every seed. @param {Result} result */
-export function textOf(result) {
+function textOf(result) {
   const members = Object.entries(result).map(
     ([name, value]) => `  ${JSON.stringify(name)}: ${memberOf(name, value)}`,
   )

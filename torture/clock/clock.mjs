@@ -21,7 +21,7 @@ const nanosecondsAMs = 1_000_000n
 export const clockNeeds = () => preloadNeeds('moving a clock')
 
 /** Compiles the library into the folder and makes a clock there that shows the true time. @param {string} dir @returns {Clock} */
-export function makeClock(dir) {
+function makeClock(dir) {
   const library = join(dir, 'clock.so')
   compileLibrary(source, library)
   const file = join(dir, 'clock-offset')

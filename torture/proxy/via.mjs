@@ -15,7 +15,7 @@ import { putLayer } from './ways.mjs'
 const known = new WeakMap()
 
 /** Sends every process of the run through proxies; once, whichever faults ask for it. @param {World} world */
-export async function prepareVia(world) {
+async function prepareVia(world) {
   if (known.has(world)) return
   /** @type {Ways} */
   const ways = new Map()
@@ -44,7 +44,7 @@ function waysOf(world, target) {
 }
 
 /** Whose traffic a fault of the network may hit. @type {NonNullable<Fault['targets']>} */
-export function eachTraveller({ hubs, nodes, producers }) {
+function eachTraveller({ hubs, nodes, producers }) {
   return [
     ...hubs.map((name) => `hub ${name}`),
     ...nodes.map((name) => `node ${name}`),

@@ -64,7 +64,7 @@ export function requeue(hub: ModelHub, delivery: ModelDelivery): void {
 }
 
 /** Several at once: in the order in which the record wrote their entries. */
-export function requeueAll(hub: ModelHub, deliveries: readonly ModelDelivery[], witness: Witness): void {
+function requeueAll(hub: ModelHub, deliveries: readonly ModelDelivery[], witness: Witness): void {
   const entry = new Map(deliveries.map(({ id }) => [id, witness.entryOf(id)]))
   const ordered = deliveries.toSorted((one, other) =>
     (entry.get(one.id) ?? '') < (entry.get(other.id) ?? '') ? -1 : 1,

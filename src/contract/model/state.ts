@@ -175,7 +175,7 @@ export function emptyHub(settings: ModelSettings, sessions: Readonly<Record<stri
   }
 }
 
-export function lastAttempt(delivery: ModelDelivery): ModelAttempt | undefined {
+function lastAttempt(delivery: ModelDelivery): ModelAttempt | undefined {
   return delivery.attempts.at(-1)
 }
 

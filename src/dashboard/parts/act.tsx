@@ -39,7 +39,7 @@ export const reasonField: Field = {
 
 const asked = signal<Act | undefined>(undefined)
 /** What was done last, for everyone who cannot see what changed. */
-export const done = signal<readonly { readonly id: number; readonly text: string }[]>([])
+const done = signal<readonly { readonly id: number; readonly text: string }[]>([])
 let doneCount = 0
 
 /** Opens the dialog of an act. */

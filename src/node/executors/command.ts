@@ -9,9 +9,9 @@ import { endTree, reapMs, signalGroup } from '../process-tree.js'
 import { type Capture, capture, stdoutFields, wholeCharacters } from './command-output.js'
 
 /** The work is done: `result`. */
-export const EXIT_DONE = 0
+const EXIT_DONE = 0
 /** sysexits.h EX_DATAERR: the work will never succeed: `terminal`. */
-export const EXIT_DATAERR = 65
+const EXIT_DATAERR = 65
 /** sysexits.h EX_TEMPFAIL: the command asserts that it did nothing: `not_sent`. */
 export const EXIT_TEMPFAIL = 75
 
@@ -56,9 +56,9 @@ const gateScript =
  *
  * | how it ends | outcome |
  * |---|---|
- * | exit 0 ({@link EXIT_DONE}) | `result` `{"exitCode":0,"stdout":"…"}`; `stdoutBase64` when it is not UTF-8; `truncated` and `stdoutBytes` when cut |
- * | exit 65 ({@link EXIT_DATAERR}) | `terminal` `exit_65` |
- * | exit 75 ({@link EXIT_TEMPFAIL}) | `not_sent` `exit_75` |
+ * | exit 0 | `result` `{"exitCode":0,"stdout":"…"}`; `stdoutBase64` when it is not UTF-8; `truncated` and `stdoutBytes` when cut |
+ * | exit 65 | `terminal` `exit_65` |
+ * | exit 75 | `not_sent` `exit_75` |
  * | any other exit, or a signal | `outcome_unknown` `exit_<n>`, `signal_<NAME>` |
  * | `attempt.signal`: SIGTERM to the group, SIGKILL `killGraceMs` later | by its exit if that is 0, 65 or 75, else `outcome_unknown` `timed_out` (the reason is a TimeoutError) or `aborted` |
  * | nothing was run | `not_sent` `spawn_failed`, `not_recorded`, `timed_out`, `aborted` |

@@ -2,8 +2,8 @@ import { HoldfastError, isHoldfastError } from '../../contract/errors.js'
 import { leavesDoubt, type Store, unusable } from './store.js'
 
 /** The most operations, and about the most payload bytes, of one transaction. */
-export const maxBatchOperations = 1000
-export const maxBatchBytes = 8 * 1024 * 1024
+const maxBatchOperations = 1000
+const maxBatchBytes = 8 * 1024 * 1024
 
 /** What the mirror's commits have cost; each held the event loop for its time, bringing it to the disk not included. */
 export interface MirrorStats {

@@ -118,7 +118,7 @@ export function grantBook(
 }
 
 /** Forgets a grant and its children; inside a transaction. */
-export function deleteGrant(store: Store, grant: string): void {
+function deleteGrant(store: Store, grant: string): void {
   store.change('delete from grants where grant_id = ?', [grant])
   deleteChildren(store, grant)
 }

@@ -2,7 +2,7 @@ import { HoldfastError } from '../../contract/errors.js'
 import { checked, type Store } from './store.js'
 
 /** Raised with every change of the tables below. */
-export const schemaVersion = 2
+const schemaVersion = 2
 
 const tables = [
   'create table if not exists meta (key text primary key, value text) without rowid',

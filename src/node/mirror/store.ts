@@ -74,7 +74,7 @@ export function orUnusable<T>(file: string, work: () => T): T {
 }
 
 /** The disk did not take what was written. */
-export class SyncFailed extends Error {
+class SyncFailed extends Error {
   override readonly name = 'SyncFailed'
 }
 

@@ -16,7 +16,7 @@ async function ask(probe: ProbeFunction, attempt: Attempt): Promise<Outcome> {
 }
 
 /** A probe's answer as an outcome of the attempt; anything that is none proves nothing. */
-export function probed(answer: ProbeAnswer): Outcome {
+function probed(answer: ProbeAnswer): Outcome {
   switch (answer.kind) {
     case 'result':
       return { kind: 'result', result: toJson(answer.value) }
