@@ -14,15 +14,15 @@ Two machines are kept apart on purpose. A **delivery** says where the work is an
 
 ## A delivery
 
-| state       | meaning                                                                                                          | where it is listed                          |
-| ----------- | ---------------------------------------------------------------------------------------------------------------- | ------------------------------------------- |
-| \`queued\`    | it waits in the stream of its host; parked, where a pause covers it or an earlier one of its lane waits            | the stream, \`:parked:<host>\`                |
-| \`claimed\`   | a node owns it, under an epoch that nobody had before                                                            | the pending list of its host                |
-| \`mirrored\`  | that node has a durable copy                                                                                     | the pending list of its host                |
-| \`delivered\` | the node took it over for good; from here on attempts are begun                                                  | \`:awaiting:<host>\` until it is finished     |
-| \`held\`      | it waits for a person: a hold, poison, a corrupt payload, exhausted retries, a retired host                        | \`:held\`, with its reason                    |
-| \`failed\`    | it will not be executed, and was not: blocked, expired, cancelled, rejected, refused                             | on its row, with code and actor             |
-| \`unknown\`   | the record lost history, or a node cannot tell whether its copy is good: nobody knows what became of it          | \`:unknown\`, with its reason                 |
+| state       | meaning                                                                                                 | where it is listed                      |
+| ----------- | ------------------------------------------------------------------------------------------------------- | --------------------------------------- |
+| \`queued\`    | it waits in the stream of its host; parked, where a pause covers it or an earlier one of its lane waits | the stream, \`:parked:<host>\`            |
+| \`claimed\`   | a node owns it, under an epoch that nobody had before                                                   | the pending list of its host            |
+| \`mirrored\`  | that node has a durable copy                                                                            | the pending list of its host            |
+| \`delivered\` | the node took it over for good; from here on attempts are begun                                         | \`:awaiting:<host>\` until it is finished |
+| \`held\`      | it waits for a person: a hold, poison, a corrupt payload, exhausted retries, a retired host             | \`:held\`, with its reason                |
+| \`failed\`    | it will not be executed, and was not: blocked, expired, cancelled, rejected, refused                    | on its row, with code and actor         |
+| \`unknown\`   | the record lost history, or a node cannot tell whether its copy is good: nobody knows what became of it | \`:unknown\`, with its reason             |
 
 No transition but these exists; a test holds the log of every torture run to them. A refused step changes nothing, and names state, owner and epoch as they are.
 `
@@ -46,12 +46,12 @@ stateDiagram-v2
   not_sent --> [*]: attempt n + 1 may follow
 \`\`\`
 
-| outcome           | meaning                                                                  | what follows                                                                                                                     |
-| ----------------- | ------------------------------------------------------------------------ | -------------------------------------------------------------------------------------------------------------------------------- |
-| \`result\`          | it executed, and this is what it said                                    | nothing: the delivery is finished                                                                                                |
-| \`terminal\`        | it will never succeed                                                    | nothing: no retry, by nobody                                                                                                     |
-| \`not_sent\`        | proof that nothing executed: no byte can have left, or the target said so | attempt n + 1, with growing pauses, until \`max_redrive\`; then it is held                                                         |
-| \`outcome_unknown\` | it may have executed or not                                              | it stays open in the unknown list: until a late report, a probe, a declared-idempotent replay, or an operator with evidence       |
+| outcome           | meaning                                                                   | what follows                                                                                                                |
+| ----------------- | ------------------------------------------------------------------------- | --------------------------------------------------------------------------------------------------------------------------- |
+| \`result\`          | it executed, and this is what it said                                     | nothing: the delivery is finished                                                                                           |
+| \`terminal\`        | it will never succeed                                                     | nothing: no retry, by nobody                                                                                                |
+| \`not_sent\`        | proof that nothing executed: no byte can have left, or the target said so | attempt n + 1, with growing pauses, until \`max_redrive\`; then it is held                                                    |
+| \`outcome_unknown\` | it may have executed or not                                               | it stays open in the unknown list: until a late report, a probe, a declared-idempotent replay, or an operator with evidence |
 
 Effects ([effects.md](effects.md)) have the same outcomes; their row is \`free\` again after \`not_sent\`.
 `

@@ -15,7 +15,12 @@ export interface TestClock {
   /** What the record takes the time to be, in milliseconds since 1970. */
   now(): Promise<number>
   /** For `createEffects(hub, { clock })`: the clocks of this process, as far ahead. */
-  readonly local: { monotonic(): number; wall(): number }
+  readonly local: {
+    /** Milliseconds since some moment, never set back. */
+    monotonic(): number
+    /** Milliseconds since 1970. */
+    wall(): number
+  }
 }
 
 export function clockOf(store: Store, tag: string): TestClock {

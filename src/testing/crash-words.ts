@@ -5,7 +5,9 @@ import type { Verdict } from './checker/index.js'
 
 /** What the module of a handler exports. Each process of a crash test imports it. */
 export interface CrashHandler {
+  /** As in `createNode`: what it returns is the result, what it throws is `outcome_unknown`. */
   execute(attempt: Attempt): unknown
+  /** As in `createNode`: what became of an attempt that an earlier process began? */
   probe?(attempt: Attempt): ProbeAnswer | Promise<ProbeAnswer>
   /** As in `createNode`: it does the same when it runs twice for one attempt. */
   readonly idempotent?: boolean
@@ -41,6 +43,7 @@ export interface CrashRun {
   readonly verdict: Verdict
 }
 
+/** What a crash test found. */
 export interface CrashVerdict {
   /** No promise was broken, and every point was reached. */
   readonly ok: boolean

@@ -52,9 +52,11 @@ export interface TestRecord extends AsyncDisposable {
 /** A hub over HTTP, within a test. */
 export interface TestServer {
   readonly url: string
+  /** Answers what is under way, and closes. Its record does so as well. */
   close(): Promise<void>
 }
 
+/** Options of {@link openTestRecord}. */
 export interface TestRecordOptions {
   /** As `holdfast config set` does: `{ stale_after_ms: 500 }`. What is not named has its usual value. */
   readonly settings?: Readonly<Partial<Record<SettingName, number>>> | undefined

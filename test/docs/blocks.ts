@@ -71,7 +71,7 @@ function readSection(text: string): Section {
 
 /** The file that the paragraph before a block names last. */
 function nameBefore(before: string): string {
-  const name = /`([\w-]+\.(?:js|mjs|ts))`/g
+  const name = /`([\w.-]+\.(?:js|mjs|ts))`/g
   const paragraph = before.trimEnd().split('\n').at(-1) ?? ''
   const found = [...paragraph.matchAll(name)].at(-1)?.[1]
   if (found === undefined) throw new Error(`no file is named in: ${paragraph}`)

@@ -6,12 +6,15 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { freePort } from '../../src/record/embedded.js'
 import { environmentWithout, patternOf, runBlocks, type Session, sectionOf } from './blocks.js'
 
-// Runs "Five minutes with curl" of README.md in one shell, as it is printed but for the port, and compares what
+// Runs "Five minutes with curl" of docs/tour.md in one shell, as it is printed but for the port, and compares what
 // every block prints: nothing, where no text follows. The program of the section is run as well.
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const printedAddress = '127.0.0.1:8090'
-const { blocks, files } = sectionOf(readFileSync(join(root, 'README.md'), 'utf8'), 'Five minutes with curl')
+const { blocks, files } = sectionOf(
+  readFileSync(join(root, 'docs/tour.md'), 'utf8'),
+  'Five minutes with curl',
+)
 
 let folder: string
 let session: Session

@@ -79,7 +79,7 @@ function lineOf(source: Source, number: number, text: string, data: unknown): Li
 const lists = ['deliveries', 'messages', 'log', 'unknown', 'held'] as const
 
 /** What the record held at the end, from its JSON. @throws DamagedHistory where a part of it is missing */
-export function finalOf(text: string): Final {
+function finalOf(text: string): Final {
   const final = parsed(text)
   if (typeof final !== 'object' || final === null) throw new DamagedHistory('final.json is no JSON object')
   const said = final as Partial<Final>

@@ -132,7 +132,7 @@ function ageOf({ from, to }: Move): number {
   return at < 0 ? life.length : at
 }
 
-export function numberOf(attempt: string): number {
+function numberOf(attempt: string): number {
   return Number(attempt.slice(attempt.indexOf('/') + 1))
 }
 
