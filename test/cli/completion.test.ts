@@ -47,7 +47,7 @@ afterAll(async () => {
 
 /** What is offered where the last word is, and the number that says what the shell does beside it. */
 async function offered(...words: string[]): Promise<{ values: string[]; directive: number; text: string }> {
-  const lines = await answerLines(makeProgram(), words)
+  const lines = await answerLines(await makeProgram(), words)
   const text = lines.join('\n')
   const directive = Number(lines.pop()?.slice(1))
   return { values: lines.map((line) => line.split('\t')[0] ?? ''), directive, text }
