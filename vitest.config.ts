@@ -4,6 +4,7 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     exclude: [...configDefaults.exclude, 'test/topology/**'], // npm run test:topology
+    globalSetup: ['test/support/in-memory.ts'],
     testTimeout: 60_000,
     hookTimeout: 60_000,
     fileParallelism: true,
