@@ -5,7 +5,6 @@ import { closeReasons } from '../contract/sessions.js'
 import { sweepNames, sweeps } from '../contract/sweeps.js'
 import { liveStates } from './bulk.js'
 import { bashScript } from './completion-bash.js'
-import { readNames } from './completion-hub.js'
 import { commandsOf, type Line, optionsOf, readLine } from './completion-line.js'
 import { argumentNames, type Candidate, flagNames } from './completion-names.js'
 import { readSettings } from './config.js'
@@ -87,6 +86,7 @@ async function namesOf(
   if (names === undefined) return []
   const { settings, problems } = readSettings(flags, process.env, process.cwd())
   if (problems.length > 0) return []
+  const { readNames } = await import('./completion-hub.js')
   return (await readNames(settings, (hub) => names(hub, given))) ?? []
 }
 

@@ -17,8 +17,12 @@ export function addCompletion(program: Command): void {
     .command('complete', { hidden: true })
     .argument('[words...]', 'the line behind the name of the program, behind a --')
     .action(async (words: readonly string[]) => {
-      const { answerLines } = await import('./completion-answer.js')
-      for (const line of await answerLines(program, words)) print(line)
+      // Only now: this module is loaded by the one that it imports here.
+      const [{ answerLines }, { programFor }] = await Promise.all([
+        import('./completion-answer.js'),
+        import('./program.js'),
+      ])
+      for (const line of await answerLines(await programFor(words.slice(0, -1)), words)) print(line)
       // Whoever was not heard in time is not waited for.
       await new Promise((resolve) => process.stdout.write('', resolve))
       process.exit(0)

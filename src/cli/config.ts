@@ -7,7 +7,7 @@ import { isHoldfastError } from '../contract/errors.js'
 import { hubNames } from '../contract/hub-set.js'
 import { isHubName } from '../contract/ids.js'
 import type { RedisAddress } from '../contract/redis-address.js'
-import { redactUrl } from '../record/connections.js'
+import { redactUrl } from '../record/address.js'
 import { isReadable, textOf } from './files.js'
 
 /** What every command is told about where it works. Flags > environment > `holdfast.config.json`. */

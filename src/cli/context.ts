@@ -1,14 +1,12 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { type HubAddress, openCalls } from '../client/calls.js'
+import type { HubAddress } from '../client/calls.js'
 import { ExchangeFailure } from '../client/exchange.js'
-import { openClient } from '../client/open-client.js'
 import { HoldfastError, isHoldfastError } from '../contract/errors.js'
 import type { HubCalls } from '../contract/hub.js'
 import type { RedisAddress } from '../contract/redis-address.js'
-import { openHubSet } from '../hub/open-hub-set.js'
-import { type EmbeddedServer, startEmbedded } from '../record/embedded.js'
+import type { EmbeddedServer } from '../record/embedded.js'
 import { defaultData, type HttpSettings, type Settings } from './config.js'
 import { usageError } from './failure.js'
 import { textOf } from './files.js'
@@ -46,6 +44,7 @@ export async function withRecord<Answer>(
   }
   if (settings.redis !== undefined) return use({ redis: settings.redis })
   if (options.create !== true) requireDataFolder(settings)
+  const { startEmbedded } = await import('../record/embedded.js')
   const starting = startEmbedded({ dataDir: settings.data, log: options.log })
   const release = options.handlesSignals === true ? () => undefined : stopOnSignal(starting)
   try {
@@ -66,9 +65,11 @@ export async function withHub<Answer>(
   if (http !== undefined) {
     const address = addressOf(http)
     await requireReachable(address)
+    const { openClient } = await import('../client/open-client.js')
     return using(openClient({ ...address, actor, hubs: settings.hubs }), use)
   }
   const useRecord = async ({ redis }: Place) => {
+    const { openHubSet } = await import('../hub/open-hub-set.js')
     // An operator who fences a set off is not kept from it by the one hub that is away.
     const options = { redis, hubs: hubsOf(settings), onRepairError: sayRepairError, withoutSome: true }
     return using(await openHubSet(options), use)
@@ -93,6 +94,7 @@ const reachMs = 5000
  * @throws HUB_UNREACHABLE when there is no connection
  */
 async function requireReachable(address: HubAddress): Promise<void> {
+  const { openCalls } = await import('../client/calls.js')
   const calls = openCalls({ ...address, deadlineMs: reachMs })
   try {
     await calls.call({ method: 'GET', path: '/livez', reply: z.unknown() })

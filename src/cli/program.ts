@@ -1,35 +1,72 @@
 import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
-import { addAttempt } from './attempt.js'
-import { addCompletion } from './completion.js'
-import { addConfig } from './configuration.js'
-import { addDelivery } from './delivery.js'
-import { addDev } from './dev.js'
-import { addDoctor } from './doctor.js'
-import { addEffect } from './effect.js'
-import { addFence } from './fence.js'
-import { addFunctions } from './functions.js'
-import { addHeld } from './held.js'
-import { addHost } from './host.js'
-import { addHubOf } from './hub-of.js'
-import { addInit } from './init.js'
-import { addMessage } from './message.js'
-import { addNode } from './node.js'
-import { addPending } from './pending.js'
-import { addPrincipal } from './principal.js'
-import { addSend } from './send.js'
-import { addServe } from './serve.js'
-import { addSession } from './session.js'
-import { addSweep } from './sweep.js'
-import { addTail } from './tail.js'
-import { addTop } from './top.js'
-import { addUnknown } from './unknown.js'
+
+type Add = (program: Command) => void
+
+/**
+ * The commands in the order of the help, each with where it is declared. A command's module loads what it works
+ * with, so a line loads the one that it names.
+ */
+const commands: readonly { readonly names: readonly string[]; readonly load: () => Promise<Add> }[] = [
+  { names: ['init'], load: async () => (await import('./init.js')).addInit },
+  { names: ['dev'], load: async () => (await import('./dev.js')).addDev },
+  { names: ['serve'], load: async () => (await import('./serve.js')).addServe },
+  { names: ['node'], load: async () => (await import('./node.js')).addNode },
+  { names: ['send'], load: async () => (await import('./send.js')).addSend },
+  { names: ['message'], load: async () => (await import('./message.js')).addMessage },
+  { names: ['delivery'], load: async () => (await import('./delivery.js')).addDelivery },
+  { names: ['held'], load: async () => (await import('./held.js')).addHeld },
+  { names: ['pending'], load: async () => (await import('./pending.js')).addPending },
+  { names: ['unknown'], load: async () => (await import('./unknown.js')).addUnknown },
+  { names: ['attempt'], load: async () => (await import('./attempt.js')).addAttempt },
+  { names: ['effect'], load: async () => (await import('./effect.js')).addEffect },
+  { names: ['fence'], load: async () => (await import('./fence.js')).addFence },
+  { names: ['host'], load: async () => (await import('./host.js')).addHost },
+  { names: ['hub-of'], load: async () => (await import('./hub-of.js')).addHubOf },
+  { names: ['session'], load: async () => (await import('./session.js')).addSession },
+  { names: ['principal'], load: async () => (await import('./principal.js')).addPrincipal },
+  { names: ['config'], load: async () => (await import('./configuration.js')).addConfig },
+  { names: ['functions'], load: async () => (await import('./functions.js')).addFunctions },
+  { names: ['sweep', 'audit'], load: async () => (await import('./sweep.js')).addSweep },
+  { names: ['doctor'], load: async () => (await import('./doctor.js')).addDoctor },
+  { names: ['top'], load: async () => (await import('./top.js')).addTop },
+  { names: ['tail'], load: async () => (await import('./tail.js')).addTail },
+  { names: ['completion', 'complete'], load: async () => (await import('./completion.js')).addCompletion },
+]
 
 /** The whole command line. Common options stand before or after the verb. */
-export function makeProgram(): Command {
-  const program = new Command('holdfast')
+export async function makeProgram(): Promise<Command> {
+  return programOf(commands)
+}
+
+/** As much of the command line as these words need: the command that they name, or all where they name none. */
+export async function programFor(words: readonly string[]): Promise<Command> {
+  const name = commandIn(words)
+  const named = commands.filter(({ names }) => name !== undefined && names.includes(name))
+  return programOf(named.length === 0 ? commands : named)
+}
+
+async function programOf(parts: typeof commands): Promise<Command> {
+  const adders = await Promise.all(parts.map(({ load }) => load()))
+  const program = withCommonOptions(new Command('holdfast'))
     .description('a durable delivery broker on Redis Streams')
     .version(ownVersion())
+    .configureHelp({ showGlobalOptions: true })
+  for (const add of adders) add(program)
+  return program
+}
+
+/** The first word that is neither a common option nor the value of one. */
+function commandIn(words: readonly string[]): string | undefined {
+  try {
+    return withCommonOptions(new Command()).parseOptions([...words]).operands[0]
+  } catch {
+    return undefined // an option without its value: the whole program says so
+  }
+}
+
+function withCommonOptions(command: Command): Command {
+  return command
     .option(
       '--redis <url>',
       'the server with the record (redis://, redis-sentinel://, redis-cluster://; rediss for TLS); absent: the embedded one in the data folder',
@@ -51,35 +88,6 @@ export function makeProgram(): Command {
     .option('--json', 'answer in JSON')
     .exitOverride()
     .configureOutput({ outputError: () => undefined })
-    .configureHelp({ showGlobalOptions: true })
-  const adders = [
-    addInit,
-    addDev,
-    addServe,
-    addNode,
-    addSend,
-    addMessage,
-    addDelivery,
-    addHeld,
-    addPending,
-    addUnknown,
-    addAttempt,
-    addEffect,
-    addFence,
-    addHost,
-    addHubOf,
-    addSession,
-    addPrincipal,
-    addConfig,
-    addFunctions,
-    addSweep,
-    addDoctor,
-    addTop,
-    addTail,
-    addCompletion,
-  ]
-  for (const add of adders) add(program)
-  return program
 }
 
 function ownVersion(): string {

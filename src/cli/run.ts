@@ -1,10 +1,11 @@
 import { reportFailure } from './failure.js'
-import { makeProgram } from './program.js'
+import { programFor } from './program.js'
 
 /** Runs the words of a command line to their end; what to exit with stands in `process.exitCode`. */
 export async function run(words: readonly string[]): Promise<void> {
   try {
-    await makeProgram().parseAsync(words, { from: 'user' })
+    const program = await programFor(words)
+    await program.parseAsync(words, { from: 'user' })
   } catch (error) {
     process.exitCode = reportFailure(error, wantsJson(words))
   }

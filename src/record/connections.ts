@@ -1,12 +1,12 @@
 import { SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
 import { HoldfastError, isHoldfastError } from '../contract/errors.js'
 import type { RedisAddress } from '../contract/redis-address.js'
+import { redactUrl } from './address.js'
 import { type LoadedLibrary, loadLibrary } from './library.js'
 import { type Argument, type Link, openLink } from './link.js'
-import { redactUrl } from './reach.js'
 
+export { redactUrl } from './address.js'
 export type { Argument } from './link.js'
-export { redactUrl } from './reach.js'
 
 /** How one call is made. */
 export interface CallOptions {

@@ -1,7 +1,8 @@
 import type { RedisAddress } from '../contract/redis-address.js'
+import { redactUrl } from './address.js'
 import { openStore } from './connections.js'
 import { type LibraryOptions, type LoadedLibrary, loadLibrary } from './library.js'
-import { reachOf, redactUrl } from './reach.js'
+import { reachOf } from './reach.js'
 
 /** What one primary of a Cluster has, or why that could not be seen to. */
 export interface OnPrimary {

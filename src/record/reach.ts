@@ -1,20 +1,15 @@
 import { connect as connectPlain, type Socket } from 'node:net'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
 import { AbstractConnector, Redis, type RedisOptions } from 'ioredis'
-import { HoldfastError } from '../contract/errors.js'
 import type { RedisAddress } from '../contract/redis-address.js'
+import { type AddressParts, type Endpoint, type ParsedAddress, parseAddress } from './address.js'
 
 /** What a connection is made with, whatever it is for. */
 export type ConnectionOptions = Omit<RedisOptions, 'replyMapping'>
 
-export interface Endpoint {
-  readonly host: string
-  readonly port: number
-}
-
 /** An address, understood. */
 export interface Reach {
-  readonly kind: 'server' | 'sentinel' | 'cluster'
+  readonly kind: ParsedAddress['kind']
   /** The URL without its passwords, fit for a log. */
   readonly shown: string
   /**
@@ -31,44 +26,35 @@ export interface Hint {
   at?: string | undefined
 }
 
-const schemes = /^(rediss?)(-sentinel|-cluster)?:\/\//
-const defaultPorts = { server: 6379, cluster: 6379, sentinel: 26379 } as const
 const lookWithinMs = 2_000
 const mostRetryMs = 2_000
 
 /** @throws INVALID_ARGUMENT for what is no address; the text itself is kept out of the error: it may hold a password */
 export function reachOf(address: RedisAddress): Reach {
-  const { url, tls } = typeof address === 'string' ? { url: address, tls: undefined } : address
-  const [start, scheme = '', way] = schemes.exec(url) ?? []
-  if (start === undefined) return refuseScheme(url)
-  const kind = way === undefined ? 'server' : way === '-sentinel' ? 'sentinel' : 'cluster'
-  const parsed = parse(url.slice(start.length), kind)
-  const secure = scheme === 'rediss'
-  if (!secure && tls !== undefined) refuse('TLS material belongs to a rediss:// URL')
+  const { kind, scheme, secure, tls, shown, parts } = parseAddress(address)
   const material = secure ? { tls: definedOf(tls) } : {}
-  const user = { username: parsed.username, password: parsed.password }
-  const shown = shownOf(start, parsed)
-  const common: ConnectionOptions = { ...material, ...definedOf(user), db: parsed.db }
+  const user = { username: parts.username, password: parts.password }
+  const common: ConnectionOptions = { ...material, ...definedOf(user), db: parts.db }
   switch (kind) {
     case 'server': {
-      const [{ host, port }] = parsed.endpoints as [Endpoint]
+      const [{ host, port }] = parts.endpoints as [Endpoint]
       return { kind, shown, options: () => ({ ...common, host, port }), primaries: none }
     }
     case 'sentinel':
       return {
         kind,
         shown,
-        options: () => ({ ...common, ...sentinelOptions(parsed, secure) }),
+        options: () => ({ ...common, ...sentinelOptions(parts, secure) }),
         primaries: none,
       }
     case 'cluster':
       return {
         kind,
         shown,
-        options: (slot, hint) => ({ ...common, Connector: clusterConnector(parsed, common, slot, hint) }),
+        options: (slot, hint) => ({ ...common, Connector: clusterConnector(parts, common, slot, hint) }),
         primaries: async () => {
-          const found = unique((await ask(parsed.endpoints, common)).primaries)
-          return found.map((endpoint) => ({ url: `${scheme}://${placeOf(parsed, endpoint)}`, tls }))
+          const found = unique((await ask(parts.endpoints, common)).primaries)
+          return found.map((endpoint) => ({ url: `${scheme}://${placeOf(parts, endpoint)}`, tls }))
         },
       }
   }
@@ -76,101 +62,11 @@ export function reachOf(address: RedisAddress): Reach {
 
 const none = async () => []
 
-/** The URL without its passwords, fit for a log. @throws INVALID_ARGUMENT when it is no URL of a Redis server */
-export function redactUrl(address: RedisAddress): string {
-  return reachOf(address).shown
-}
-
-interface Parsed {
-  readonly endpoints: readonly Endpoint[]
-  readonly username: string | undefined
-  readonly password: string | undefined
-  readonly db: number
-  /** What follows the slash. */
-  readonly name: string
-  readonly query: URLSearchParams
-}
-
-function parse(rest: string, kind: Reach['kind']): Parsed {
-  const [, credentials, hosts = '', path = '', query = ''] =
-    /^(?:(.*)@)?([^/?#@]*)(?:\/([^?#]*))?(?:\?([^#]*))?$/.exec(rest) ?? refuse('the Redis URL is not a URL')
-  const [username, password] = credentialsOf(credentials)
-  const endpoints = hosts.split(',').map((text) => endpointOf(text, defaultPorts[kind]))
-  if (kind === 'server' && endpoints.length > 1) {
-    refuse('a redis:// URL names one server; take redis-cluster:// or redis-sentinel:// for several')
-  }
-  const parameters = new URLSearchParams(query)
-  const db = kind === 'server' ? path : (parameters.get('db') ?? '')
-  if (!/^\d{0,5}$/.test(db)) refuse('the database of the Redis URL is no number')
-  if (kind === 'cluster' && (path !== '' || Number(db) !== 0)) {
-    refuse('a Redis Cluster has no database but 0: the URL ends with its hosts')
-  }
-  const known = kind === 'sentinel' ? ['db', 'sentinelUser', 'sentinelPassword'] : []
-  if ([...parameters.keys()].some((name) => !known.includes(name))) {
-    refuse(
-      `a Redis URL of this kind takes ${known.length === 0 ? 'nothing after a question mark' : known.join(', ')}`,
-    )
-  }
-  if (kind === 'sentinel' && path === '') {
-    refuse('a redis-sentinel:// URL ends with the name of the primary, such as /mymaster')
-  }
-  return { endpoints, username, password, db: Number(db), name: decoded(path), query: parameters }
-}
-
-function credentialsOf(text: string | undefined): [string | undefined, string | undefined] {
-  if (text === undefined) return [undefined, undefined]
-  const colon = text.indexOf(':')
-  const [user, password] = colon < 0 ? [text, ''] : [text.slice(0, colon), text.slice(colon + 1)]
-  return [decoded(user) || undefined, decoded(password) || undefined]
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return refuse('the Redis URL is not a URL')
-  }
-}
-
-function endpointOf(text: string, defaultPort: number): Endpoint {
-  const [, bracketed, plain, port] =
-    /^(?:\[([0-9A-Fa-f:.]+)\]|([^:[\]\s]+))(?::(\d{1,5}))?$/.exec(text) ??
-    refuse('the Redis URL is not a URL')
-  const number = port === undefined ? defaultPort : Number(port)
-  if (number < 1 || number > 65_535) refuse('the port of the Redis URL is none')
-  return { host: bracketed ?? plain ?? '', port: number }
-}
-
-function shownOf(start: string, { endpoints, username, password, db, name, query }: Parsed): string {
-  const secret = password === undefined ? '' : ':***'
-  const user =
-    username === undefined && secret === '' ? '' : `${encodeURIComponent(username ?? '')}${secret}@`
-  const hosts = endpoints.map(({ host, port }) => `${host.includes(':') ? `[${host}]` : host}:${port}`)
-  const sentinel = start.includes('-sentinel')
-  const path = sentinel ? `/${encodeURIComponent(name)}` : db === 0 ? '' : `/${db}`
-  const shown = new URLSearchParams(query)
-  if (shown.has('sentinelPassword')) shown.set('sentinelPassword', '***')
-  const words = sentinel && shown.size > 0 ? `?${shown}` : ''
-  return `${start}${user}${hosts.join(',')}${path}${words}`
-}
-
 /** One server of several, with the user and the password of all. */
-function placeOf({ username, password }: Parsed, { host, port }: Endpoint): string {
+function placeOf({ username, password }: AddressParts, { host, port }: Endpoint): string {
   const user = [username ?? '', ...(password === undefined ? [] : [password])].map(encodeURIComponent)
   const shownHost = host.includes(':') ? `[${host}]` : host
   return `${user.join(':') === '' ? '' : `${user.join(':')}@`}${shownHost}:${port}`
-}
-
-function refuse(why: string): never {
-  throw new HoldfastError('INVALID_ARGUMENT', why)
-}
-
-function refuseScheme(url: string): never {
-  const scheme = /^([A-Za-z][A-Za-z0-9+.-]*:)/.exec(url)?.[1]
-  if (scheme === undefined) return refuse('the Redis URL is not a URL')
-  return refuse(
-    `a Redis URL starts with redis://, redis-sentinel:// or redis-cluster:// (or rediss for TLS), not ${scheme}//`,
-  )
 }
 
 function definedOf<Members extends object>(members: Members | undefined): { [Name in keyof Members]: never } {
@@ -180,7 +76,7 @@ function definedOf<Members extends object>(members: Members | undefined): { [Nam
 
 const retryMs = (times: number) => Math.min(mostRetryMs, 50 * 2 ** Math.min(times, 6))
 
-function sentinelOptions({ endpoints, name, query }: Parsed, secure: boolean): ConnectionOptions {
+function sentinelOptions({ endpoints, name, query }: AddressParts, secure: boolean): ConnectionOptions {
   const [user, password] = [query.get('sentinelUser'), query.get('sentinelPassword')]
   return {
     sentinels: endpoints.map(({ host, port }) => ({ host, port })),
@@ -205,7 +101,7 @@ type Connector = NonNullable<ConnectionOptions['Connector']>
  * a connection was lost; a record whose keys share one slot needs one server at a time, and never that.
  */
 function clusterConnector(
-  { endpoints }: Parsed,
+  { endpoints }: AddressParts,
   common: ConnectionOptions,
   slot: number | undefined,
   hint: Hint,

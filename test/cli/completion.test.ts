@@ -47,7 +47,7 @@ afterAll(async () => {
 
 /** What is offered where the last word is, and the number that says what the shell does beside it. */
 async function offered(...words: string[]): Promise<{ values: string[]; directive: number; text: string }> {
-  const lines = await answerLines(makeProgram(), words)
+  const lines = await answerLines(await makeProgram(), words)
   const text = lines.join('\n')
   const directive = Number(lines.pop()?.slice(1))
   return { values: lines.map((line) => line.split('\t')[0] ?? ''), directive, text }
@@ -167,12 +167,13 @@ describe('a hub that does not answer', () => {
 })
 
 test('the scripts of the other shells ask in the same words', async () => {
-  for (const shell of ['zsh', 'fish', 'powershell']) {
-    const { stdout, code } = await runCli(['completion', shell], { cwd })
+  const scriptOf = (shell: string) => runCli(['completion', shell], { cwd })
+  const [unheardOf, ...known] = await Promise.all(['csh', 'zsh', 'fish', 'powershell'].map(scriptOf))
+  for (const { stdout, code } of known) {
     expect(code).toBe(0)
     expect(stdout).toMatch(/holdfast complete '?--'?/)
   }
-  expect((await runCli(['completion', 'csh'], { cwd })).code).toBe(2)
+  expect(unheardOf?.code).toBe(2)
 })
 
 test('in a bash: verbs, names with colons, values behind =, and nothing of the line is run', async () => {

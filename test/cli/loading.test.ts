@@ -27,13 +27,13 @@ async function loadedBy(args: readonly string[]): Promise<Set<string>> {
   return new Set(packages.filter(Boolean))
 }
 
-test('a completion loads neither server nor schedule', async () => {
+test.concurrent('a completion loads neither server nor schedule', async () => {
   const loaded = await loadedBy(['complete', '--', 'sweep', ''])
   expect([...loaded]).toContain('@bomb.sh/tab')
   expect([...heavy, 'cli-progress'].filter((name) => loaded.has(name))).toEqual([])
 })
 
-test.each([
+test.concurrent.each([
   [['--version']],
   [['sweep', '--help']],
   [['sweep', 'ls']], // there is no record: it fails, but only when all of it is loaded

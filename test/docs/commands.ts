@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { makeProgram } from '../../src/cli/program.js'
 
-const program = makeProgram()
+const program = await makeProgram()
 
 /** The `holdfast …` commands between backticks, and the lines of `sh` blocks that begin with one. */
 export function commandsIn(text: string): string[] {

@@ -16,7 +16,8 @@ import { startTestServer, type TestServer } from '../support/server.js'
 import { until } from '../support/until.js'
 
 // Real processes are killed with SIGKILL at every named point and started again. Nothing may be lost, nothing may
-// run twice, and what nobody can know must be listed. A point that is not reached fails its test.
+// run twice, and what nobody can know must be listed. A point that is not reached fails its test. Each has a record,
+// processes and files of its own, so several go at a time: most of each is the start of processes.
 
 let server: TestServer
 let dir: string
@@ -99,7 +100,7 @@ it('names every point once, for a hub or for a node', () => {
   )
 })
 
-describe('a node is killed', () => {
+describe.concurrent('a node is killed', () => {
   for (const [point, expected] of Object.entries(nodePoints) as [NodePoint, NodeEndState][]) {
     it(`at ${point}: its delivery ends ${expected.end}`, async () => {
       await killNode(point, expected)
@@ -214,7 +215,7 @@ const hubCases: readonly HubCase[] = [
   { point: 'fan_out.answered', nth: 2, made: recipients.length, healedBy: 'repair' },
 ]
 
-describe('a hub is killed while it accepts', () => {
+describe.concurrent('a hub is killed while it accepts', () => {
   for (const each of hubCases) {
     it(`at ${each.point}, time ${each.nth}: one message, healed by ${each.healedBy}`, async () => {
       await killHub(each)

@@ -1,22 +1,11 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { sweepNames, sweepSetting } from '../../src/contract/sweeps.js'
 import type { AuditView, SweepRunView, SweepView } from '../../src/contract/views.js'
-import { type Answer, call, startHubServer, type TestHubServer } from '../support/http.js'
+import { call, startHubServer, type TestHubServer } from '../support/http.js'
 import { type OpenRecord, openRecord } from '../support/record.js'
 import { startTestServer, type TestServer } from '../support/server.js'
-import { until } from '../support/until.js'
 
-// Sweeps and the audit over HTTP, and what of both readiness says. Who may is in matrix.test.ts.
-
-interface Check {
-  readonly ok: boolean
-  readonly ageMs?: number
-  readonly why?: string
-}
-interface Readiness {
-  readonly ready: boolean
-  readonly checks: Readonly<Record<'record' | 'log_tail' | 'durability' | 'sweeps' | 'serving', Check>>
-}
+// Sweeps and the audit over HTTP. Who may is in matrix.test.ts; what readiness says of them in readiness.test.ts.
 
 let redis: TestServer
 let record: OpenRecord
@@ -208,125 +197,5 @@ describe('a line to look with', () => {
         ['the effects do not list it', `redis-cli HGETALL '${keys.tag}:effect:a%2Fb%20c%27d'`],
       ].sort(),
     )
-  })
-})
-
-const readiness = () => call<Readiness>(server.url, { path: '/readyz' })
-
-/** Waits until readiness has this status; answers what it says then. */
-async function becomes(status: 200 | 503): Promise<Readiness> {
-  return await until<Readiness | undefined>(
-    async () => {
-      const answer: Answer<Readiness> = await readiness()
-      return answer.status === status ? answer.json : undefined
-    },
-    { what: `/readyz ${status}`, everyMs: 50 },
-  )
-}
-
-describe('readiness', () => {
-  it('says how server and sweeps are, beside the record', async () => {
-    const { status, json } = await readiness()
-    expect(status).toBe(200)
-    expect(Object.keys(json.checks)).toEqual([
-      'record',
-      'log_tail',
-      'durability',
-      'attestation',
-      'sweeps',
-      'serving',
-    ])
-    expect(json.checks).toMatchObject({
-      durability: { ok: true, ageMs: expect.any(Number) },
-      sweeps: { ok: true, ageMs: expect.any(Number) },
-    })
-  })
-
-  it.each([
-    ['maxmemory-policy', 'allkeys-lru', 'noeviction'],
-    ['appendfsync', 'everysec', 'always'],
-    ['no-appendfsync-on-rewrite', 'yes', 'no'],
-    ['appendonly', 'no', 'yes'],
-  ])('faults.md 4: is red while %s is %s, and says so', async (name, bad, good) => {
-    try {
-      await record.send('CONFIG', 'SET', name, bad)
-      const red = await becomes(503)
-      expect(red.checks.durability).toMatchObject({ ok: false })
-      expect(red.checks.durability.why).toContain(`${name} is "${bad}"`)
-      expect(red.checks).toMatchObject({ record: { ok: true }, sweeps: { ok: true }, serving: { ok: true } })
-    } finally {
-      await record.send('CONFIG', 'SET', name, good)
-    }
-    expect((await becomes(200)).checks.durability).not.toHaveProperty('why')
-    const changes = server.lines.map((line) => JSON.parse(line) as { trouble?: string; msg: string })
-    const told = changes.filter(({ msg }) => /the server (may lose|keeps)/.test(msg))
-    expect(told.map(({ msg }) => msg)).toEqual([
-      'the server may lose what it is given: the hub is not ready',
-      'the server keeps what it is given again',
-    ])
-  })
-
-  it('takes appendfsync everysec where it was chosen', async () => {
-    try {
-      await record.send('CONFIG', 'SET', 'appendfsync', 'everysec')
-      await becomes(503)
-      await record.config('accept_everysec', 1)
-      await becomes(200)
-      await record.config('accept_everysec', 0)
-      await becomes(503)
-    } finally {
-      await record.send('CONFIG', 'SET', 'appendfsync', 'always')
-    }
-    await becomes(200)
-  })
-
-  it('is red from the start where the server is not right', async () => {
-    try {
-      await record.send('CONFIG', 'SET', 'maxmemory-policy', 'allkeys-lru')
-      const late = await startHubServer(record)
-      const { status, json } = await call<Readiness>(late.url, { path: '/readyz' })
-      await late.close()
-      expect([status, json.checks.durability.ok]).toEqual([503, false])
-    } finally {
-      await record.send('CONFIG', 'SET', 'maxmemory-policy', 'noeviction')
-    }
-  })
-
-  it('is red where nobody may look', async () => {
-    await record.send('ACL', 'SETUSER', 'blind', 'on', '>secret', '~*', '&*', '+@all', '-info')
-    const url = redis.url.replace('redis://', 'redis://blind:secret@')
-    const blind = await startHubServer(record, { redis: url })
-    try {
-      const { status, json } = await call<Readiness>(blind.url, { path: '/readyz' })
-      expect(status).toBe(503)
-      expect(json.checks.durability).toMatchObject({ ok: false, why: 'info is "INFO is forbidden"' })
-    } finally {
-      await blind.close()
-      await record.send('ACL', 'DELUSER', 'blind')
-    }
-  })
-
-  it('is red while a scheduled sweep is late, and names it', async () => {
-    await record.config(sweepSetting('deadlines'), 100)
-    const idle = await startHubServer(record, {
-      sweeps: async () => ({
-        scheduled: true,
-        run: async () => {
-          throw new Error('it never runs')
-        },
-        stop: async () => undefined,
-      }),
-    })
-    await server.close()
-    server = idle
-    const red = await becomes(503)
-    expect(red.checks.sweeps).toMatchObject({ ok: false, why: 'not in time: deadlines' })
-    expect(red.checks.durability).toMatchObject({ ok: true })
-    await record.config(sweepSetting('deadlines'), 600_000)
-    await record.functions.noteSweep('deadlines', {
-      ...{ found: 0, repaired: 0, left: 0, notes: [], cursor: '', by: 'tests' },
-      durationMs: 1,
-    })
-    await becomes(200)
   })
 })

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { isHoldfastError } from '../../src/contract/errors.js'
-import { reachOf, redactUrl } from '../../src/record/reach.js'
+import { redactUrl } from '../../src/record/address.js'
+import { reachOf } from '../../src/record/reach.js'
 
 const optionsOf = (url: string) => reachOf(url).options(undefined, {})
 

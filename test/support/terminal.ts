@@ -11,7 +11,7 @@ export interface Terminal {
   type(text: string): void
   /** Waits until the screen is as wanted; answers it. */
   shows(text: string | RegExp): Promise<string>
-  /** The lines of the screen, as far as programs here draw: from the last time that the cursor went to the top. */
+  /** The lines of the screen, as far as programs here draw: the last that was drawn as a whole, from its top. */
   screen(): string[]
   /** Waits for the command's end; answers its exit code. */
   ended(): Promise<number | null>
@@ -25,7 +25,9 @@ export interface TerminalOptions {
   readonly columns?: number
 }
 
+/** What a screen begins and ends with. */
 const home = '\u001b[H'
+const restOfScreen = '\u001b[J'
 
 /** Starts a command in a pseudo terminal, with `script` of util-linux; without that the test fails. */
 export async function startTerminal(words: readonly string[], options: TerminalOptions): Promise<Terminal> {
@@ -48,8 +50,7 @@ export async function startTerminal(words: readonly string[], options: TerminalO
   const pid = await until(() => /pid (\d+)/.exec(written)?.[1], { what: 'the command of the terminal' })
 
   function screen(): string[] {
-    const last = written.lastIndexOf(home)
-    const text = last < 0 ? written : written.slice(last + home.length)
+    const text = written.includes(home) ? lastFrame(written) : written
     return text.split('\n').map((each) => each.replace(sequences, '').replaceAll('\r', ''))
   }
   async function shows(text: string | RegExp): Promise<string> {
@@ -77,6 +78,15 @@ export async function startTerminal(words: readonly string[], options: TerminalO
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: what a terminal is told begins with one.
 const sequences = /\u001b\[[0-9;?]*[A-Za-z]/g
+
+/** A terminal hands over what it has, which may end within a screen: such a one is not looked at yet. */
+function lastFrame(written: string): string {
+  const end = written.lastIndexOf(restOfScreen)
+  const start = written.lastIndexOf(home, end)
+  if (end < 0 || start < 0) return ''
+  const next = written.indexOf(home, end)
+  return written.slice(start + home.length, next < 0 ? undefined : next)
+}
 
 function quoted(word: string): string {
   return `'${word.replaceAll("'", `'\\''`)}'`
