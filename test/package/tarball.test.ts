@@ -82,7 +82,7 @@ test('it keeps to its size', () => {
 test('it holds code with its types, the page, the Lua library, and four files beside', () => {
   const kinds = [
     /^(package\.json|README\.md|LICENSE|CHANGELOG\.md)$/,
-    /^lua\/(lib|functions)\/\w+\.lua$/,
+    /^lua\/(lib|testing|functions)\/\w+\.lua$/,
     /^lua\/library\.lock\.json$/,
     /^dist\/dashboard\/(index\.html|assets\/[\w.-]+\.(js|css|svg))(\.gz|\.br)?$/,
     /^dist\/(?!dashboard\/)[\w/-]+\.(js|d\.ts)$/,
@@ -109,7 +109,9 @@ function typesOf(path: string): string {
 }
 
 test('all of its code is reached from an entry or from the command line', () => {
-  const start = [...entries.map((entry) => entry.default), ...Object.values(manifest.bin)]
+  // Started as a program of its own, and never imported.
+  const programs = ['dist/testing/crash-process.js']
+  const start = [...entries.map((entry) => entry.default), ...Object.values(manifest.bin), ...programs]
   const reached = new Set<string>()
   const ahead = start.map((path) => posix.normalize(path))
   for (let path = ahead.pop(); path !== undefined; path = ahead.pop()) {
