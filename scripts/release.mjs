@@ -59,7 +59,7 @@ function running(program, ...words) {
       const { status } = spawnSync(program, words, { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] })
       if (status === 0) return
       fail(`this failed: ${[program, ...words].join(' ')}
-nothing is committed or published; \`git restore .\` takes back what was written`)
+nothing is published; until the commit \`git restore .\` and \`git clean -d\` take back what was written`)
     },
   }
 }
