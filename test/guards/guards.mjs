@@ -29,10 +29,32 @@ import { blocksOf, functionOf, spanOf, splitAt, tokensOf } from './lua.mjs'
 
 export const ownLua = fileURLToPath(new URL('../../lua', import.meta.url))
 
-const REFUSES = /\b(?:hf\.refuse|item_refused|refused|error)\(|\breturn '[A-Z_]{4,}'/
+/** A fault of the server that is passed on (`error(reply)`) is no refusal. */
+const REFUSES = /\b(?:hf\.refuse|item_refused|refused)\(|\berror\(\w+\.failure\)|\breturn '[A-Z_]{4,}'/
 const CODE = /'([A-Z_]{4,})'/
 const ASIDE =
   /\b(?:hf\.(?:fail_delivery|hold_delivery|stop_by|stop_in_claim|park|move_delivery|requeue_delivery|correct_entry|clear_ghost)|hf\.list_unknown|list_unknown|keep_late)\(/
+/**
+ * What an early return goes by where it is a guard: owners, places and processes, states and outcomes, fences, times and
+ * limits. Shortcuts and returns that only shape an answer go by something else.
+ */
+const DECIDES = new RegExp(
+  [
+    'owner|epoch|incarnation|grant|executor|started_at|attested|attesting|presented|config_of|begun|fingerprint|is_same',
+    'state|status|terminal|basis|verdict|kind|fence|parked_by|known|again|replayed|has_outcome|unsettled|pruned_from|crashed',
+    'is_executing|is_finished|is_retired|is_gone|is_due|is_missing|is_host_gone|is_unfinished|is_in_stream|has_room|must_wait',
+    'executor_lives|live_attempt|live|may_judge|came_too_late|proves_too_little|served|retired|on_row|joined_at|home',
+    'expires_at|deliver_by|execute_by|released_at|settled_at|heartbeat_at|judge_after|rewound_at|set_aside_at|now|request',
+    'full|room|looked|left|most|granted|setting|repair|usable|[A-Z_]+_A_CALL|LOOKED_AT_MOST',
+  ]
+    .map((words) => `\\b(?:${words})\\b`)
+    .concat('\\.host [=~]=', 'row\\.entry ~=')
+    .join('|'),
+)
+/** What this call has read already, or noted. */
+const NOTED = /^(?:not )?(?:ctx|claim)\.\w+(?:\[[^\]]*\])?$/
+/** Functions here tell what is, and decide nothing. */
+const TELLING = /^lib\/(?:why|tally)\.lua$/
 /** What two rows, processes or grants are told apart by. */
 const IDENTITY =
   /\b(?:owner|epoch|incarnation|grant|executor|started_at|instance|fingerprint|payload_hash|settled_digest|digest_of|report_key|attested|presented|session_epoch|unresolved|basis)\b/
@@ -111,12 +133,11 @@ export function mutantOf({ file, from, to, becomes }, luaDir = ownLua) {
 /** @param {string} file @param {string} source @param {ReadonlySet<string>} refusing @returns {Guard[]} */
 function guardsIn(file, source, refusing) {
   const blocks = blocksOf(source)
-  const found = blocks.flatMap((block) => [
-    ...bitesOf(source, block),
-    ...callsOf(source, file, block, refusing),
-  ])
+  const found = blocks
+    .flatMap((block) => [...bitesOf(source, block), ...callsOf(source, file, block, refusing)])
+    .filter(({ kind, what }) => kind !== 'returns' || (!TELLING.test(file) && decides(what)))
   const known = new Set(found.map(({ from, to, becomes }) => `${from} ${to} ${becomes}`))
-  for (const compared of comparisonsIn(source, blocks)) {
+  for (const compared of TELLING.test(file) ? [] : comparisonsIn(source, blocks)) {
     const { from, to, becomes } = compared
     if (!known.has(`${from} ${to} ${becomes}`)) found.push(compared)
   }
@@ -135,6 +156,12 @@ function guardsIn(file, source, refusing) {
         .slice(0, 16)
       return { ...guard, name: time === 1 ? name : `${name} (${time})`, file, digest }
     })
+}
+
+/** @param {string} what */
+function decides(what) {
+  const condition = what.replace(/^if /, '')
+  return condition === 'else' || (DECIDES.test(condition) && !NOTED.test(condition))
 }
 
 /** Branches that refuse, turn aside or return: one guard for each condition of an `or`. @param {string} source @param {Block} block @returns {Found[]} */
@@ -168,7 +195,7 @@ function codeOf(text) {
   const refusal = text.slice(
     Math.max(0, ...['refuse(', 'refused(', "return '"].map((word) => text.lastIndexOf(word))),
   )
-  return CODE.exec(refusal)?.[1] ?? (/\berror\(/.test(text) ? 'an error' : '')
+  return CODE.exec(refusal)?.[1] ?? ''
 }
 
 /** @param {string} text @param {Block} block @returns {Kind | undefined} */

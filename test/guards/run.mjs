@@ -11,13 +11,21 @@ import { readCaught, writeCaught } from './caught.mjs'
 import { exempt } from './exempt.mjs'
 import { guardsOf, mutantOf } from './guards.mjs'
 import { Stage } from './stage.mjs'
+import { trySwitched } from './switched.mjs'
 
 /** @typedef {import('./guards.mjs').Guard} Guard */
 /** @typedef {import('./bites.mjs').Test} Test */
-/** A guard that is not caught yet, and the tests that are left to try. @typedef {{ guard: Guard, attempts: { file: string, tests: string[] }[], slow?: { file: string, test: string } }} Hunt */
+/** A guard that is not caught yet, and the tests that are left to try. @typedef {{ guard: Guard, attempts: { file: string, tests: string[] }[] }} Hunt */
 
 const COPIES = 12
 const TESTS_AT_ONCE = 4
+const FILES_AT_MOST = 5
+/** How many tests of each guard are tried in a turn. */
+const TURNS = [
+  [0, 4],
+  [4, 20],
+  [20, 80],
+]
 const own = fileURLToPath(new URL('../..', import.meta.url))
 /** Where tests are looked for, the quickest to tell first. */
 const PLACES = [
@@ -44,6 +52,8 @@ const todo = guards.filter((guard) => {
   if (values.only !== undefined) return values.only.some((text) => guard.name.includes(text))
   return values.again || caught.get(guard.name)?.digest !== guard.digest
 })
+/** What was caught in this run. @type {Map<string, import('./caught.mjs').Caught>} */
+const found = new Map()
 console.log(`${todo.length} of ${guards.length} guards to try`)
 
 const stage = new Stage(COPIES)
@@ -52,42 +62,80 @@ for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP']))
   process.on(signal, () => process.exit(130))
 
 // What caught it before is tried first: most changes of a function leave its other guards as they were.
-let left = await hunt(
-  todo.map((guard) => {
-    const before = caught.get(guard.name)
-    return { guard, attempts: before === undefined ? [] : [{ file: before.file, tests: [before.test] }] }
-  }),
+await inTurns(
+  new Map(
+    todo.flatMap(({ name }) => [before(name)].flatMap((test) => (test ? [[placeIn(name), [test]]] : []))),
+  ),
 )
-if (left.length > 0) {
+if (left().length > 0) {
   const tests = await bitesIn(stage, guards, candidates())
-  stage.setLibrary(0, new Map())
-  left = await hunt(
-    left.map(({ guard }) => ({ guard, attempts: attemptsOf(tests.get(guards.indexOf(guard)) ?? []) })),
+  const ordered = new Map(
+    left().map(({ name }) => [placeIn(name), orderedTests(tests.get(placeIn(name)) ?? [])]),
   )
-}
-for (const { guard } of left) console.error(`NOT CAUGHT ${guard.name}`)
-console.log(`${todo.length - left.length} of ${todo.length} caught`)
-process.exitCode = left.length === 0 ? 0 : 1
-
-/** Tries mutants until nothing is left to try of any; answers those that are not caught. @param {Hunt[]} hunts @returns {Promise<Hunt[]>} */
-async function hunt(hunts) {
-  let open = hunts
-  while (open.some(({ attempts }) => attempts.length > 0)) {
-    const waiting = open.filter(({ attempts }) => attempts.length > 0)
-    for (let first = 0; first < waiting.length; first += COPIES) {
-      await tryOnce(waiting.slice(first, first + COPIES))
-      writeCaught(guards, caught)
-    }
-    open = open.filter(({ guard }) => caught.get(guard.name)?.digest !== guard.digest)
+  for (const [first, last] of TURNS) {
+    await inTurns(new Map([...ordered].map(([place, each]) => [place, each.slice(first, last)])))
   }
-  return open
+  await hunt(left().map((guard) => ({ guard, attempts: attemptsOf(ordered.get(placeIn(guard.name)) ?? []) })))
+}
+for (const { name } of left()) console.error(`NOT CAUGHT ${name}`)
+console.log(`${todo.length - left().length} of ${todo.length} caught`)
+process.exitCode = left().length === 0 ? 0 : 1
+
+/** The guards that are not caught yet. */
+function left() {
+  return todo.filter(({ name, digest }) => found.get(name)?.digest !== digest)
+}
+
+/** @param {string} name */
+function placeIn(name) {
+  return guards.findIndex((guard) => guard.name === name)
+}
+
+/** What caught a guard before. @param {string} name @returns {Test | undefined} */
+function before(name) {
+  const entry = caught.get(name)
+  return entry && { file: entry.file, name: entry.test, ms: 0, guards: 0 }
+}
+
+/** Tries those that are left in tests of theirs, one mutant after the other in each. @param {Map<number, Test[]>} tests by the place of the guard */
+async function inTurns(tests) {
+  const open = new Map([...tests].filter(([place, each]) => each.length > 0 && isLeft(place)))
+  if (open.size === 0) return
+  const tried = await trySwitched(stage, open)
+  for (const { guard: place, file, test, said, end } of tried) {
+    const guard = guards[place]
+    if (guard === undefined || end !== 'caught') continue
+    if (said.includes('Error compiling function'))
+      throw new Error(`the mutant of ${guard.name} does not load: ${said}`)
+    note(guard, { file, test, digest: guard.digest })
+  }
+  console.log(`${found.size} of ${todo.length} caught, after ${tried.length} runs of a test`)
+}
+
+/** @param {number} place */
+function isLeft(place) {
+  return left().some((guard) => guard === guards[place])
+}
+
+/** @param {Guard} guard @param {import('./caught.mjs').Caught} entry */
+function note(guard, entry) {
+  found.set(guard.name, entry)
+  caught.set(guard.name, entry)
+  writeCaught(guards, caught)
+}
+
+/** Tries mutants each in a process of its own, until nothing is left to try of any. @param {Hunt[]} hunts */
+async function hunt(hunts) {
+  for (let open = hunts; open.length > 0; ) {
+    open = open.filter(({ guard, attempts }) => attempts.length > 0 && left().includes(guard))
+    for (let first = 0; first < open.length; first += COPIES) await tryOnce(open.slice(first, first + COPIES))
+  }
 }
 
 /** One attempt of each. @param {Hunt[]} hunts */
 async function tryOnce(hunts) {
   const cases = hunts.map(({ guard, attempts }, copy) => {
     const { file, tests } = /** @type {{ file: string, tests: string[] }} */ (attempts.shift())
-    caught.delete(guard.name)
     stage.setLibrary(copy, new Map([[guard.file, mutantOf(guard)]]))
     return { copy, file, tests }
   })
@@ -107,33 +155,36 @@ async function tryOnce(hunts) {
       console.log(`passes: ${guard.name}: ${asked?.file}${failed.length > 0 ? ' (timed out)' : ''}`)
       continue
     }
-    caught.set(guard.name, { file: first.file, test: first.name, digest: guard.digest })
+    note(guard, { file: first.file, test: first.name, digest: guard.digest })
   }
-  console.log(`${caught.size} of ${guards.length} caught`)
+  console.log(`${found.size} of ${todo.length} caught`)
 }
 
-/** Those in which few guards bite first, a file at a time. @param {readonly Test[]} tests */
-function attemptsOf(tests) {
+/** Those first that are quick and in which few guards bite, from several files in turn. @param {readonly Test[]} tests */
+function orderedTests(tests) {
   /** @type {Map<string, Test[]>} */
   const files = new Map()
-  for (const test of tests) files.set(test.file, [...(files.get(test.file) ?? []), test])
-  const ordered = [...files].sort(
-    ([one, few], [other, more]) => placeOf(one) - placeOf(other) || more.length - few.length,
-  )
-  const attempts = ordered.map(([file, here]) => {
-    const names = here.sort((one, other) => cost(one) - cost(other)).map(({ name }) => name)
-    const slices = []
-    for (let first = 0; first < names.length; first += TESTS_AT_ONCE)
-      slices.push({ file, tests: names.slice(first, first + TESTS_AT_ONCE) })
-    return slices
-  })
-  // The best of each file, then what is left.
-  return [...attempts.flatMap(([first]) => first ?? []), ...attempts.flatMap(([, ...rest]) => rest)]
+  for (const test of tests.toSorted((one, other) => cost(one) - cost(other))) {
+    files.set(test.file, [...(files.get(test.file) ?? []), test])
+  }
+  const lists = [...files.values()].sort(([one], [other]) => (one && other ? cost(one) - cost(other) : 0))
+  const longest = Math.max(0, ...lists.map(({ length }) => length))
+  return Array.from({ length: longest }, (_, at) => lists.flatMap((list) => list[at] ?? [])).flat()
+}
+
+/** A few of each file, a file at a time. @param {readonly Test[]} tests */
+function attemptsOf(tests) {
+  /** @type {Map<string, string[]>} */
+  const files = new Map()
+  for (const { file, name } of tests) files.set(file, [...(files.get(file) ?? []), name])
+  return [...files]
+    .slice(0, FILES_AT_MOST)
+    .map(([file, names]) => ({ file, tests: names.slice(0, TESTS_AT_ONCE) }))
 }
 
 /** @param {Test} test */
-function cost({ ms, guards: bitten }) {
-  return ms + 20 * bitten
+function cost({ file, ms, guards: bitten }) {
+  return ms + 20 * bitten + 500 * placeOf(file)
 }
 
 /** @param {string} file */

@@ -1,7 +1,7 @@
 // @ts-check
 // Where mutants are tried: copies of this checkout by hard links, each with a library of its own, and tests run in them.
 import { execFileSync, spawn } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -22,6 +22,7 @@ const linked = ['src', 'test', 'dist', 'lua', 'scripts', 'package.json', 'tsconf
 export class Stage {
   /** @type {string} */ dir
   /** @type {Set<number>} */ #broken = new Set()
+  /** @type {Set<number>} */ #running = new Set()
 
   /** @param {number} copies */
   constructor(copies) {
@@ -59,12 +60,12 @@ export class Stage {
   /**
    * Runs these tests, and no others of their files: `tests` are full names; all of the file where there are none.
    * @param {readonly Case[]} cases
-   * @param {{ workers?: number, testMs?: number, setup?: string, env?: Record<string, string>, limitMs?: number }} [options]
+   * @param {{ workers?: number, testMs?: number, setup?: string, runner?: string, env?: Record<string, string>, limitMs?: number }} [options]
    * @returns {Promise<Ended[]>} those that were run
    */
   async run(
     cases,
-    { workers = 2, testMs = 12_000, setup = 'stopping.mjs', env = {}, limitMs = 600_000 } = {},
+    { workers = 2, testMs = 12_000, setup = 'stopping.mjs', runner, env = {}, limitMs = 600_000 } = {},
   ) {
     const out = join(this.dir, `out-${process.hrtime.bigint()}.json`)
     const config = {
@@ -74,7 +75,8 @@ export class Stage {
         testTimeout: testMs,
         hookTimeout: testMs,
         maxWorkers: workers,
-        setupFiles: [join(this.dir, setup)],
+        setupFiles: setup === '' ? [] : [join(this.dir, setup)],
+        runner,
         reporters: ['json'],
         outputFile: out,
         experimental: { fsModuleCache: true, fsModuleCachePath: join(this.dir, 'modules') },
@@ -86,12 +88,12 @@ export class Stage {
     const names = [...new Set(cases.flatMap(({ tests }) => tests))]
     const only = names.length === 0 ? [] : ['-t', `^(?:${names.map(escaped).join('|')})$`]
     const vitest = join(own, 'node_modules/vitest/vitest.mjs')
-    await ended(
+    await this.#end(
       ['nice', process.execPath, vitest, 'run', '--config', configFile, ...only, ...files],
-      this.dir,
       env,
       limitMs,
     )
+    if (!existsSync(out)) return [] // its time was over
     /** @type {{ testResults: { name: string, message: string, assertionResults: { fullName: string, status: string, duration?: number, failureMessages: string[] }[] }[] }} */
     const report = JSON.parse(readFileSync(out, 'utf8'))
     rmSync(out)
@@ -111,7 +113,30 @@ export class Stage {
     })
   }
 
+  /** Waits for a process; with the servers that it started it is killed when its time is over. @param {string[]} command @param {Record<string, string>} env @param {number} limitMs */
+  #end([program = '', ...args], env, limitMs) {
+    const own = { VITEST: undefined, VITEST_POOL_ID: undefined, VITEST_WORKER_ID: undefined }
+    const child = spawn(program, args, {
+      cwd: this.dir,
+      detached: true,
+      stdio: 'ignore',
+      env: { ...process.env, ...env, ...own },
+    })
+    const pid = child.pid ?? 0
+    this.#running.add(pid)
+    const timer = setTimeout(() => killGroup(pid), limitMs)
+    return new Promise((resolve) => {
+      child.once('exit', () => {
+        clearTimeout(timer)
+        this.#running.delete(pid)
+        resolve(undefined)
+      })
+    })
+  }
+
+  /** Ends what runs in it, and takes it away. */
   remove() {
+    for (const pid of this.#running) killGroup(pid)
     rmSync(this.dir, { recursive: true, force: true })
   }
 }
@@ -121,38 +146,11 @@ function escaped(text) {
   return text.replaceAll(/[$()*+.?[\\\]^{|}]/g, '\\$&')
 }
 
-/** Waits for a process; with the servers that it started it is killed when the time is over. @param {string[]} command @param {string} cwd @param {Record<string, string>} env @param {number} limitMs */
-function ended([program = '', ...args], cwd, env, limitMs) {
-  return new Promise((resolve) => {
-    const child = spawn(program, args, {
-      cwd,
-      detached: true,
-      stdio: [
-        'ignore',
-        process.env['HOLDFAST_GUARDS_SAID'] ? 'inherit' : 'ignore',
-        process.env['HOLDFAST_GUARDS_SAID'] ? 'inherit' : 'ignore',
-      ],
-      env: {
-        ...process.env,
-        ...env,
-        VITEST: undefined,
-        VITEST_POOL_ID: undefined,
-        VITEST_WORKER_ID: undefined,
-      },
-    })
-    const killAll = () => {
-      try {
-        process.kill(-(child.pid ?? 0), 'SIGKILL')
-      } catch {
-        // It has ended.
-      }
-    }
-    const timer = setTimeout(killAll, limitMs)
-    process.once('exit', killAll)
-    child.once('exit', () => {
-      clearTimeout(timer)
-      process.removeListener('exit', killAll)
-      resolve(undefined)
-    })
-  })
+/** @param {number} pid */
+function killGroup(pid) {
+  try {
+    process.kill(-pid, 'SIGKILL')
+  } catch {
+    // It has ended.
+  }
 }

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type OpenRecord, openRecord } from '../support/record.js'
 import { startTestServer, type TestServer } from '../support/server.js'
 
@@ -7,13 +7,15 @@ let record: OpenRecord
 
 beforeAll(async () => {
   server = await startTestServer()
+})
+afterAll(() => server?.stop())
+beforeEach(async () => {
   record = await openRecord(server)
   await record.join('a', 'n1')
 })
-afterAll(async () => {
-  await record?.checkInvariants()
-  await record?.close()
-  await server?.stop()
+afterEach(async () => {
+  await record.checkInvariants()
+  await record.close()
 })
 
 const long = (length: number) => 'x'.repeat(length)
