@@ -228,12 +228,14 @@ const aDelivery = '1764430000000-00000000.1'
 it.each([
   ['hf_ack', ['a', 'n1', '1', ...many(2002, '1')]],
   ['hf_ack', ['a', 'n1', '1', '1', '1', '1']],
+  ['hf_accept', goodOf('hf_accept').slice(0, 10)],
   ['hf_accept_batch', []],
   ['hf_accept_batch', ['2', ...goodOf('hf_accept')]],
   ['hf_accept_batch', many(101, '0').flatMap((none) => [none, ...goodOf('hf_accept').slice(0, 11)])],
   ['hf_busy_hosts', many(1001, 'a')],
   ['hf_configure', ['kim', 'heartbeat_ms']],
   ['hf_configure', ['kim', 'heartbeat_ms', '2000', 'stale_after_ms']],
+  ['hf_note_lost', ['hub']],
   ['hf_note_lost', ['hub', ...many(101, '1764430000000-00000000')]],
   ['hf_reconcile', ['0', '0', ...many(501, aDelivery)]],
   ['hf_reconcile_lists', ['effects', '0', ...many(501, 'e1')]],
@@ -249,8 +251,16 @@ it('refuses keys that are not one tag', async () => {
   }
 })
 
-it('refuses a record whose identity lacks its generation, or is of another schema', async () => {
+it.each(['-1', '0.5', 'one', ''])('hf_accept_batch refuses %j as the number of recipients', async (count) => {
+  await record.refused('INVALID_ARGUMENT', () => call('hf_accept_batch', [count, ...goodOf('hf_accept')]))
+})
+
+it('refuses a record whose identity lacks its id or its generation, or is of another schema', async () => {
   const { identity } = record.keys
+  const id = String(await record.send('HGET', identity, 'store_id'))
+  await record.send('HDEL', identity, 'store_id')
+  await record.refused('STORE_UNKNOWN', () => record.functions.tally())
+  await record.send('HSET', identity, 'store_id', id)
   await record.send('HDEL', identity, 'generation')
   await record.refused('STORE_UNKNOWN', () => record.functions.tally())
   await record.send('HSET', identity, 'generation', 0, 'schema', 2)

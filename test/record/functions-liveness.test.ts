@@ -39,6 +39,41 @@ it('a heartbeat from before a backward jump of the clock counts from now', async
   expect(await heartbeatOf('n2')).toBeLessThanOrEqual(looked)
 })
 
+/** A node of the host left, and owns one delivery. */
+async function leaveOne(): Promise<string> {
+  const other = await record.join('a', 'n2')
+  const [id = ''] = await record.acceptMany(1)
+  await record.claimAll(other)
+  await record.functions.leave(other)
+  return id
+}
+
+it('peers are looked at when the row of the host says so, not before', async () => {
+  const now = await lookAtPeers()
+  const id = await leaveOne()
+  await record.send('HSET', record.keys.host('a'), 'peers_look_at', now + 5000)
+  const { deliveries, nextAtMs } = await record.claim(node)
+  expect(deliveries).toEqual([])
+  expect(nextAtMs).toBe(now + 5000)
+  await record.send('HSET', record.keys.host('a'), 'peers_look_at', 0)
+  expect((await record.claim(node)).deliveries.map((each) => each.id)).toEqual([id])
+})
+
+it('a time of looking that a backward jump of the clock put far ahead is looked past', async () => {
+  const now = await lookAtPeers()
+  const id = await leaveOne()
+  await record.send('HSET', record.keys.host('a'), 'peers_look_at', now + hourMs)
+  expect((await record.claim(node)).deliveries.map((each) => each.id)).toEqual([id])
+})
+
+it('a leave of an earlier process is refused, also after the present one has left', async () => {
+  const later = await record.join('a', 'n1', 2)
+  await record.functions.leave(later)
+  await record.refused('SUPERSEDED', () => record.functions.leave(node))
+  await record.refused('NOT_JOINED', () => record.functions.leave({ ...node, incarnation: 3 }))
+  await record.functions.leave(later)
+})
+
 it('a time of judging that a backward jump of the clock put far ahead is shortened', async () => {
   await record.join('a', 'n2')
   const now = await lookAtPeers()
