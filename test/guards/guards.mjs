@@ -300,7 +300,7 @@ function comparisonsIn(source, blocks) {
   /** @type {Found[]} */
   const found = []
   for (const [at, { text: operator, from: place }] of tokens.entries()) {
-    if (!/^(?:[=~<>]=|[<>])$/.test(operator)) continue
+    if (!/^(?:[=~<>]=|[<>])$/.test(operator) || tokens[at + 1]?.text === 'nil') continue
     const { from, to } = comparisonAt(source, tokens, at)
     const said = source.slice(from, to)
     const block = blocks.findLast((each) => each.from <= place && place < each.to)

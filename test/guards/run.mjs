@@ -19,12 +19,12 @@ import { trySwitched } from './switched.mjs'
 
 const COPIES = 12
 const TESTS_AT_ONCE = 4
-const FILES_AT_MOST = 5
+const FILES_AT_MOST = 3
 /** How many tests of each guard are tried in a turn. */
 const TURNS = [
   [0, 4],
-  [4, 20],
-  [20, 80],
+  [4, 16],
+  [16, 48],
 ]
 const own = fileURLToPath(new URL('../..', import.meta.url))
 /** Where tests are looked for, the quickest to tell first. */
