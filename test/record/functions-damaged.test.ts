@@ -102,6 +102,10 @@ describe('what is reported of a begin that the record lost', () => {
     const [queued = ''] = await record.acceptMany(1)
     await report(queued, 'first')
     expect(await record.fields(queued)).not.toHaveProperty('reported_by')
+    const resolved = await lostOne()
+    await record.functions.resolveDelivery(resolved, { as: 'queued', evidence: 'nothing ran' }, 'kim')
+    await report(resolved, 'first')
+    expect(await record.fields(resolved)).not.toHaveProperty('reported_by')
   })
 })
 
