@@ -13,6 +13,12 @@ const BITE = `function hf.bite(number, value)
   if value then redis.log(redis.LOG_WARNING, 'BITE ' .. number) end
   return value
 end
+function hf.refusal(number, call)
+  local answered, value = pcall(call)
+  hf.bite(number, not answered)
+  if not answered then error(value, 0) end
+  return value
+end
 `
 const SETUP = `import { appendFileSync } from 'node:fs'
 import { afterEach, beforeEach } from 'vitest'
@@ -50,7 +56,7 @@ function marksIn(guards, file) {
           closes: false,
           inner: -guard.to,
           tie: number,
-          put: before.replace('BITE(', `hf.bite(${number}, `),
+          put: before.replace('BITE(', `hf.bite(${number}, `).replace('REFUSAL(', `hf.refusal(${number}, `),
         },
         { at: guard.to, closes: true, inner: -guard.from, tie: -number, put: after },
       ]

@@ -20,10 +20,13 @@ import { blocksOf, functionOf, spanOf, splitAt, tokensOf } from './lua.mjs'
 /**
  * A guard: `name` says which, for people and over changes elsewhere in the file; `digest` is of the function that it stands
  * in. `becomes` takes the place of the text between `from` and `to` in the mutant; `marks` stand before and after it where
- * bites are told, by a function called BITE.
+ * bites are told, by a function called BITE, or REFUSAL where a call is what refuses.
  * @typedef {{ name: string, kind: Kind, file: string, digest: string, from: number, to: number, becomes: string,
  *   marks: readonly [before: string, after: string] }} Guard
  */
+
+/** What is told of a call: whether it refuses. @type {Guard['marks']} */
+const REFUSAL = ['REFUSAL(function() return ', ' end)']
 
 /** A guard before it has a name. @typedef {Omit<Guard, 'name' | 'file' | 'digest'> & { block: Block, what: string }} Found */
 
@@ -252,7 +255,7 @@ function callsOf(source, file, block, refusing) {
         from,
         to,
         becomes,
-        marks: ['(BITE(true) and ', ')'],
+        marks: REFUSAL,
       })
       continue
     }
@@ -271,7 +274,7 @@ function callsOf(source, file, block, refusing) {
       from,
       to,
       becomes: ' ',
-      marks: ['BITE(true) ', ''],
+      marks: REFUSAL,
     })
   }
   return found

@@ -84,6 +84,15 @@ describe('a server that started anew', () => {
     await record.refused('NOT_ATTESTED', () =>
       record.functions.claimEffect('e', { type: 't', payloadHash: hash, executor: 'x', grant: 'g' }),
     )
+    const takeOver = {
+      payloadHash: hash,
+      executor: 'x',
+      grant: 'g',
+      basis: 'probe',
+      epoch: 1,
+      startedAt: 1,
+    } as const
+    await record.refused('NOT_ATTESTED', () => record.functions.takeOverEffect('e', takeOver))
     expect(await attest()).toMatchObject({ attested: false, more: false, waitedFor: ['a/n1'] })
     await beat(who, seen)
     expect(await attest()).toMatchObject({ attested: true, generation: 0, waitedFor: [] })

@@ -122,3 +122,34 @@ it('a refusal that is repeated under an epoch to come is none that was answered'
   expect(held).toMatchObject({ ok: true, state: 'held', epoch: 2 })
   await record.itemRefused('NOT_OWNER', () => record.functions.refuse(node, [{ ...item, epoch: 2 }]))
 })
+
+describe('a row that was changed by hand', () => {
+  async function executing() {
+    await record.acceptMany(1)
+    const [delivered] = await record.deliverAll(node)
+    return await record.begin(node, delivered ?? { id: '', epoch: 0 })
+  }
+
+  it('so that it names a later process of the node: an earlier one begins nothing again', async () => {
+    const { id, epoch, grant } = await executing()
+    await record.send('HSET', record.keys.delivery(id), 'incarnation', 9)
+    await record.itemRefused('NOT_OWNER', () =>
+      record.functions.begin(node, [{ id, epoch, grant, idempotent: true }]),
+    )
+  })
+
+  it('so that another node owns it: what its executor did not send goes back to the queue', async () => {
+    const { id, attempt, grant } = await executing()
+    await record.send('HSET', record.keys.delivery(id), 'owner', 'n2')
+    const outcome = { kind: 'not_sent', errorCode: 'busy', errorJson: '' } as const
+    await record.functions.report(node, [{ id: attempt, grant, key: 'k', outcome }])
+    expect(await record.states([id])).toEqual(['queued'])
+  })
+
+  it('so that it is delivered and parked: no lane is asked for it', async () => {
+    const { id } = await executing()
+    await record.send('HSET', record.keys.delivery(id), 'parked_by', 'lane')
+    const [found] = await record.functions.reconcile([id], { repair: false, lanes: true })
+    expect(found?.problems).toEqual([])
+  })
+})
