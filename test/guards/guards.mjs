@@ -5,9 +5,10 @@ import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { blocksOf, functionOf, spanOf, splitAt, tokensOf } from './lua.mjs'
+import { callsOf, refusingFunctions } from './calls.mjs'
+import { comparisonsIn } from './comparisons.mjs'
+import { blocksOf, closing, functionOf, plain, spanOf, splitAt, wordsOf } from './lua.mjs'
 
-/** @typedef {import('./lua.mjs').Token} Token */
 /** @typedef {import('./lua.mjs').Block} Block */
 
 /**
@@ -24,9 +25,6 @@ import { blocksOf, functionOf, spanOf, splitAt, tokensOf } from './lua.mjs'
  * @typedef {{ name: string, kind: Kind, file: string, digest: string, from: number, to: number, becomes: string,
  *   marks: readonly [before: string, after: string] }} Guard
  */
-
-/** What is told of a call: whether it refuses. @type {Guard['marks']} */
-const REFUSAL = ['REFUSAL(function() return ', ' end)']
 
 /** A guard before it has a name. @typedef {Omit<Guard, 'name' | 'file' | 'digest'> & { block: Block, what: string }} Found */
 
@@ -58,62 +56,6 @@ const DECIDES = new RegExp(
 const NOTED = /^(?:not )?(?:ctx|claim)\.\w+(?:\[[^\]]*\])?$/
 /** Functions here tell what is, and decide nothing. */
 const TELLING = /^lib\/(?:why|tally)\.lua$/
-/** What two rows, processes or grants are told apart by. */
-const IDENTITY =
-  /\b(?:owner|epoch|incarnation|grant|executor|started_at|instance|fingerprint|payload_hash|settled_digest|digest_of|report_key|attested|presented|session_epoch|unresolved|basis)\b/
-/** What is over, too late or too much. */
-const BOUND =
-  /\b(?:epoch|incarnation|deliver_by|execute_by|expires_at|until_ms|released_at|heartbeat_at|judge_after|takeovers|redrive_from|age|now|most|largest|LOOKED_AT_MOST|CHILDREN_A_CALL|max_\w+)\b/
-/** Readers of arguments, of lib/arguments.lua and lib/keys.lua, and the same without their checks. @type {ReadonlyMap<string, (value: string) => string>} */
-const READERS = new Map([
-  ...['id', 'host_id', 'word', 'hash', 'text', 'delivery_id'].map(
-    (name) => /** @type {const} */ ([name, (/** @type {string} */ value) => `(${value})`]),
-  ),
-  ['integer', (value) => `tonumber(${value})`],
-  ['optional_integer', (value) => `tonumber(${value})`],
-  ['optional_id', (value) => `(${value} ~= '' and ${value} or nil)`],
-])
-/** No operand of a comparison goes beyond these. */
-const ENDS = new Set([
-  'and',
-  'or',
-  'not',
-  'if',
-  'elseif',
-  'while',
-  'then',
-  'return',
-  '=',
-  ',',
-  '(',
-  '{',
-  '[',
-  'local',
-  'end',
-  'do',
-  'in',
-  'until',
-])
-const BEFORE_VALUES = new Set([
-  ...ENDS,
-  '..',
-  '#',
-  '+',
-  '-',
-  '*',
-  '/',
-  '%',
-  '.',
-  ':',
-  '==',
-  '~=',
-  '<',
-  '>',
-  '<=',
-  '>=',
-  'function',
-])
-
 /** The guards of a folder like lua/, file by file. @param {string} [luaDir] @returns {Guard[]} */
 export function guardsOf(luaDir = ownLua) {
   const files = ['lib', 'functions'].flatMap((folder) =>
@@ -218,150 +160,4 @@ function lastStatement({ tokens }) {
   let first = at
   while (first > 0 && /^(?:hf|\.|return|nil|,)$/.test(tokens[first - 1]?.text ?? '')) first -= 1
   return { from: tokens[first]?.from ?? 0, to: closing(tokens, at + 1) }
-}
-
-/** Where the bracket at a place closes. @param {Token[]} tokens @param {number} at */
-function closing(tokens, at) {
-  let depth = 0
-  for (const { text, to } of tokens.slice(at)) {
-    if ('({['.includes(text)) depth += 1
-    if (')}]'.includes(text)) depth -= 1
-    if (depth === 0) return to
-  }
-  throw new Error('a bracket without its end')
-}
-
-/** Calls that stand alone, of functions that refuse. @param {string} source @param {string} file @param {Block} block @param {ReadonlySet<string>} refusing @returns {Found[]} */
-function callsOf(source, file, block, refusing) {
-  /** @type {Found[]} */
-  const found = []
-  const { tokens } = block
-  for (const [at, { text }] of tokens.entries()) {
-    if (tokens[at + 1]?.text !== '(') continue
-    const shared = tokens[at - 1]?.text === '.' && tokens[at - 2]?.text === 'hf'
-    const read = shared && file !== 'lib/arguments.lua' ? READERS.get(text) : undefined
-    if (read !== undefined && BEFORE_VALUES.has(tokens[at - 3]?.text ?? '')) {
-      const [from, to] = [tokens[at - 2]?.from ?? 0, closing(tokens, at + 1)]
-      const [value = []] = splitAt(
-        tokens.slice(at + 2).filter((token) => token.to < to),
-        ',',
-      )
-      const { from: first, to: last } = spanOf(value)
-      const becomes = read(source.slice(first, last))
-      found.push({
-        block,
-        kind: 'checks',
-        what: plain(source.slice(from, to)),
-        from,
-        to,
-        becomes,
-        marks: REFUSAL,
-      })
-      continue
-    }
-    if (text === 'refuse' || !refusing.has(shared ? `hf.${text}` : `${file} ${text}`)) continue
-    const first = shared ? at - 2 : at
-    if (first > 0 && BEFORE_VALUES.has(tokens[first - 1]?.text ?? '')) continue
-    const from = tokens[first]?.from ?? 0
-    const before = source.slice(0, from).match(/(\S+)\s*$/)?.[1] ?? ''
-    if (/[=(,]$|^(?:return|and|or|not|function)$/.test(before)) continue
-    const to = closing(tokens, at + 1)
-    const said = source.slice(from, to)
-    found.push({
-      block,
-      kind: 'calls',
-      what: plain(said),
-      from,
-      to,
-      becomes: ' ',
-      marks: REFUSAL,
-    })
-  }
-  return found
-}
-
-/** Functions with a refusal in them: shared ones as `hf.<name>`, the others with their file. @param {Map<string, string>} sources @returns {Set<string>} */
-function refusingFunctions(sources) {
-  const found = new Set()
-  for (const [file, source] of sources) {
-    for (const block of blocksOf(source)) {
-      if (!wordsOf(source, block.tokens).includes('hf.refuse(')) continue
-      const { name, from } = functionOf(block)
-      const isShared = source
-        .slice(from, from + 4)
-        .trim()
-        .startsWith('hf.')
-      found.add(isShared ? `hf.${name}` : `${file} ${name}`)
-    }
-  }
-  return found
-}
-
-/** Comparisons as if both sides were the same, or a bound were never, or always, reached. @param {string} source @param {Block[]} blocks @returns {Found[]} */
-function comparisonsIn(source, blocks) {
-  const tokens = tokensOf(source)
-  /** @type {Found[]} */
-  const found = []
-  for (const [at, { text: operator, from: place }] of tokens.entries()) {
-    if (!/^(?:[=~<>]=|[<>])$/.test(operator) || tokens[at + 1]?.text === 'nil') continue
-    const { from, to } = comparisonAt(source, tokens, at)
-    const said = source.slice(from, to)
-    const block = blocks.findLast((each) => each.from <= place && place < each.to)
-    if (block === undefined || functionOf(block).kind === 'file') continue
-    const ways =
-      operator.length === 2 && /[=~]=/.test(operator) && IDENTITY.test(said) ? [operator === '=='] : []
-    if (/[<>]/.test(operator) && BOUND.test(said)) ways.push(false)
-    if (/[<>]/.test(operator) && /\b(?:epoch|incarnation)\b/.test(said)) ways.push(true)
-    for (const way of ways) {
-      found.push({
-        block,
-        kind: 'compares',
-        what: `${plain(said)}, taken for ${way}`,
-        from,
-        to,
-        becomes: way ? `(true or (${said}))` : `false and (${said})`,
-        marks: way ? ['not BITE(not (', '))'] : ['BITE(', ')'],
-      })
-    }
-  }
-  return found
-}
-
-/** @param {string} source @param {Token[]} tokens @param {number} at of the operator */
-function comparisonAt(source, tokens, at) {
-  /** @param {number} place */
-  const breaks = (place) => source.slice(tokens[place - 1]?.to, tokens[place]?.from).includes('\n')
-  let [first, last, depth] = [at, at, 0]
-  for (let place = at - 1; place >= 0; place -= 1) {
-    const text = tokens[place]?.text ?? ''
-    if (')}]'.includes(text)) depth += 1
-    if (depth === 0 && (ENDS.has(text) || breaks(place + 1))) break
-    if ('({['.includes(text)) depth -= 1
-    first = place
-  }
-  depth = 0
-  for (let place = at + 1; place < tokens.length; place += 1) {
-    const text = tokens[place]?.text ?? ''
-    if (depth === 0 && (ENDS.has(text) ? !'({['.includes(text) : ')}]'.includes(text))) break
-    if (depth === 0 && breaks(place)) break
-    if ('({['.includes(text)) depth += 1
-    if (')}]'.includes(text)) depth -= 1
-    last = place
-  }
-  return spanOf(tokens.slice(first, last + 1))
-}
-
-/** Words as they stand in the source, blocks between them left out. @param {string} source @param {Token[]} tokens */
-function wordsOf(source, tokens) {
-  return tokens
-    .map(({ text, from }, at) => {
-      const isNext = source.slice(tokens[at - 1]?.to ?? 0, from) === ''
-      return isNext ? text : ` ${text}`
-    })
-    .join('')
-}
-
-/** @param {string} text */
-function plain(text) {
-  return text.replaceAll(/\s+/g, ' ')
 }

@@ -21,6 +21,22 @@ describe('the guards of lua/', () => {
     expect(guards.length).toBeGreaterThan(400)
   })
 
+  it('are found wherever a code is refused with', () => {
+    const refusals =
+      /(?:hf\.refuse|hf\.item_refused|\brefused)\([^()\n]*?'([A-Z_]{4,})'|\breturn '([A-Z_]{4,})'/g
+    const files = new Set(guards.map(({ file }) => file))
+    const missing = [...files].flatMap((file) => {
+      const source = readFileSync(join(root, 'lua', file), 'utf8').replaceAll(/--.*$/gm, '')
+      return [...source.matchAll(refusals)]
+        .map(([, code = '', returned]) => returned ?? code)
+        .filter(
+          (code) => !guards.some((guard) => guard.file === file && guard.name.includes(`: refuses ${code} `)),
+        )
+        .map((code) => `${file} ${code}`)
+    })
+    expect(missing).toEqual([])
+  })
+
   it('are those whose mutants were tried: otherwise npm run guards', () => {
     const names = new Set(tried.map(({ name }) => name))
     expect({
@@ -33,11 +49,9 @@ describe('the guards of lua/', () => {
   })
 
   it('are caught by tests that exist', () => {
-    const titles = new Map<string, RegExp[]>()
-    for (const { file } of caught.values()) if (!titles.has(file)) titles.set(file, titlesIn(file))
-    const gone = [...caught.values()].filter(
-      ({ file, test }) => !titles.get(file)?.some((title) => title.test(test)),
-    )
+    const files = new Map<string, (name: string) => boolean>()
+    for (const { file } of caught.values()) files.set(file, files.get(file) ?? nameOfFile(file))
+    const gone = [...caught.values()].filter(({ file, test }) => !files.get(file)?.(test))
     expect(gone).toEqual([])
   })
 
@@ -63,16 +77,19 @@ describe('their mutants', () => {
   })
 
   it('load', async () => {
-    const { code } = assembleLibrary()
-    for (const guard of guards) {
-      const source = readFileSync(join(root, 'lua', guard.file), 'utf8').trimEnd()
-      const mutant = mutantOf(guard).trimEnd()
-      expect(code.split(source), guard.file).toHaveLength(2)
-      const loaded = await store
-        .call(['FUNCTION', 'LOAD', 'REPLACE', code.replace(source, () => mutant)])
-        .catch(String)
-      expect(loaded, guard.name).toBe('holdfast')
+    // Every mutant of a file at once, each as the body of a function.
+    const loaded = async (mutants: readonly Guard[]) => {
+      const bodies = mutants.map((guard) => `do local function _(hf)\n${mutantOf(guard)}\nend end`)
+      const code = ['#!lua name=mutants', ...bodies, "redis.register_function('hf_mutants', function() end)"]
+      return await store.call(['FUNCTION', 'LOAD', 'REPLACE', code.join('\n')]).catch(String)
     }
+    for (const file of new Set(guards.map((guard) => guard.file))) {
+      const mutants = guards.filter((guard) => guard.file === file)
+      if ((await loaded(mutants)) === 'mutants') continue
+      for (const guard of mutants) expect(await loaded([guard]), guard.name).toBe('mutants')
+      expect.fail(`the mutants of ${file} load one by one, and not all at once`)
+    }
+    await expect(loaded([{ ...guards[0], becomes: 'end end' } as Guard])).resolves.toMatch(/Error compiling/)
   })
 
   it('are caught by the tests that are said to catch them: six, others after each change of the library', async () => {
@@ -87,7 +104,7 @@ describe('their mutants', () => {
       })
       const ended = await stage.run(cases, { testMs: 60_000 })
       const told = sample.map(({ name }, copy) => {
-        const { file, tests } = cases[copy] ?? { file: '', tests: [] }
+        const { file, tests } = cases[copy] ?? { file: '', tests: [''] }
         const found = ended.find((each) => each.copy === copy && tests.includes(each.name))
         return `${name}, by ${file} ${tests[0]}: ${found?.status ?? 'not run'}`
       })
@@ -107,16 +124,18 @@ function sampleOf(list: readonly Guard[], count: number): Guard[] {
   }).filter((guard) => guard !== undefined)
 }
 
-/** The titles of a file's tests, and whatever else is quoted there; what a title is filled with may be anything. */
-function titlesIn(file: string): RegExp[] {
+/**
+ * Whether the titles of a file can make the full name of a test: some quoted text there, filled in anyhow, is its end; or
+ * its beginning, where the rest is a title that is filled in wholly.
+ */
+function nameOfFile(file: string): (name: string) => boolean {
   const source = readFileSync(join(root, file), 'utf8')
-  const quoted = source.matchAll(/'((?:[^'\\\n]|\\.)+)'|`((?:[^`\\]|\\.)+)`|"((?:[^"\\\n]|\\.)+)"/g)
-  return [...quoted].flatMap(([, single, template, double]) => {
+  const quoted = source.matchAll(/'((?:[^'\\\n]|\\.)*)'|`((?:[^`\\]|\\.)*)`|"((?:[^"\\\n]|\\.)*)"/g)
+  const patterns = [...quoted].flatMap(([, single, template, double]) => {
     const text = (single ?? template ?? double ?? '').replaceAll(/\\(.)/g, '$1')
     const parts = text.split(/\$\{[^}]*\}|\$[\w.]+|%[sdifjoO#$c]/)
     if (parts.join('').trim().length < 4) return []
-    return [
-      new RegExp(`(?:^| )${parts.map((part) => part.replaceAll(/[$()*+.?[\\\]^{|}]/g, '\\$&')).join('.*')}$`),
-    ]
+    return [parts.map((part) => part.replaceAll(/[$()*+.?[\\\]^{|}]/g, '\\$&')).join('.*')]
   })
+  return (name) => patterns.some((pattern) => new RegExp(`(?:^| )${pattern}$|^${pattern} `).test(name))
 }

@@ -115,3 +115,36 @@ export function splitAt(tokens, word) {
 export function spanOf(tokens) {
   return { from: tokens[0]?.from ?? 0, to: tokens.at(-1)?.to ?? 0 }
 }
+
+/** No operand goes beyond these. */
+export const ENDS = new Set(
+  'and or not if elseif while then return = , ( { [ local end do in until'.split(' '),
+)
+/** What stands before a value, and never before a statement. */
+export const BEFORE_VALUES = new Set([...ENDS, ...'.. # + - * / % . : == ~= < > <= >= function'.split(' ')])
+
+/** Where the bracket at a place closes. @param {Token[]} tokens @param {number} at */
+export function closing(tokens, at) {
+  let depth = 0
+  for (const { text, to } of tokens.slice(at)) {
+    if ('({['.includes(text)) depth += 1
+    if (')}]'.includes(text)) depth -= 1
+    if (depth === 0) return to
+  }
+  throw new Error('a bracket without its end')
+}
+
+/** Words as they stand in the source, blocks between them left out. @param {string} source @param {Token[]} tokens */
+export function wordsOf(source, tokens) {
+  return tokens
+    .map(({ text, from }, at) => {
+      const isNext = source.slice(tokens[at - 1]?.to ?? 0, from) === ''
+      return isNext ? text : ` ${text}`
+    })
+    .join('')
+}
+
+/** On one line. @param {string} text */
+export function plain(text) {
+  return text.replaceAll(/\s+/g, ' ')
+}

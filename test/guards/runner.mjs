@@ -57,7 +57,8 @@ export default class extends VitestTestRunner {
     while (this.#waiting[0] !== undefined && !isOpen(this.#waiting[0])) this.#waiting.shift()
     test.result = { startTime: 0, retryCount: 0, state: 'run' }
     // Which ends the repeats.
-    if (this.#failure === undefined && this.#waiting.length === 0) test.result.pending = true
+    if (this.#failure === undefined && this.#waiting.length === 0)
+      Object.assign(test.result, { pending: true })
   }
 
   /** @param {number} guard @param {Omit<Tried, 'guard' | 'end'>} tried @param {boolean} hasFailed */
