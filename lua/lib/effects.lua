@@ -288,7 +288,7 @@ function hf.settle_effect(ctx, report)
     return refused(ctx, row, 'STALE_EPOCH', 'the row is at epoch ' .. row.epoch .. ', not ' .. report.epoch)
   end
   if row.status == 'executing' then return apply(ctx, row, report) end
-  if row.settled_grant == report.grant and row.settled_digest == digest_of(report) then
+  if row.settled_digest == digest_of(report) then
     return hf.effect_reply(ctx, row, 'settled', 'outcome', report.kind, 'again', 1)
   end
   keep_late(ctx, row, report)

@@ -45,7 +45,7 @@ end
 
 -- A hold that stood when the delivery was released lets it pass, once; one that was set since does not.
 local function passes(fence, row)
-  if fence.kind ~= 'hold' or fence.session or not row.released_at then return false end
+  if fence.kind ~= 'hold' or not row.released_at then return false end
   if fence.at and fence.at > row.released_at then return false end
   return string.find(row.released_holds, ' ' .. fence.field .. ' ', 1, true) ~= nil
 end

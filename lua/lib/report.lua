@@ -221,7 +221,7 @@ end
 -- A report names its attempt, or the delivery where its node never learned the number.
 local function find_attempt(ctx, node, report)
   local delivery, number = hf.parse_attempt(report.id)
-  if not delivery then delivery = hf.delivery_id(report.id) end
+  delivery = delivery or report.id
   local known = number and number >= 1 and number <= NUMBERS_KNOWN and fields_to_read(number)
   local row = hf.read_delivery(ctx, delivery, known or nil)
   if not row then return nil, refused(report.id, 'DELIVERY_NOT_FOUND') end

@@ -322,7 +322,6 @@ local function move_slices(ctx, sessions, actor)
   local left = MOVED_A_CALL
   for _, each in ipairs(sessions) do
     if each.moving_from ~= '' then
-      if left <= 0 then return true end
       local more, looked = move_slice(ctx, each, left, actor)
       if more then return true end
       left = left - looked

@@ -91,7 +91,8 @@ end
 function hf.sweep_parked(ctx, host, cursor)
   local slice = new_slice()
   local parked, found = hf.key.parked(ctx.tag, host), {}
-  if not hf.usable(ctx, parked, 'zset', found, true) or #found > 0 then
+  hf.usable(ctx, parked, 'zset', found, true)
+  if #found > 0 then
     tell(slice, found[1].what, false)
     return slice
   end

@@ -84,6 +84,15 @@ describe('a server that started anew', () => {
     await record.refused('NOT_ATTESTED', () =>
       record.functions.claimEffect('e', { type: 't', payloadHash: hash, executor: 'x', grant: 'g' }),
     )
+    const takeOver = {
+      payloadHash: hash,
+      executor: 'x',
+      grant: 'g',
+      basis: 'probe',
+      epoch: 1,
+      startedAt: 1,
+    } as const
+    await record.refused('NOT_ATTESTED', () => record.functions.takeOverEffect('e', takeOver))
     expect(await attest()).toMatchObject({ attested: false, more: false, waitedFor: ['a/n1'] })
     await beat(who, seen)
     expect(await attest()).toMatchObject({ attested: true, generation: 0, waitedFor: [] })
@@ -118,6 +127,25 @@ describe('a server that started anew', () => {
     await record.config('stale_after_ms', 100)
     await until(async () => (await attest()).attested, { what: 'attested without the dead node' })
     expect(await identity('generation')).toBe('0')
+  })
+
+  it('waits for nodes that lived before a long outage, though another speaks first', async () => {
+    const who = await record.join('a', 'n1')
+    await record.join('a', 'n2')
+    await restart()
+    for (const name of ['a/n1', 'a/n2'])
+      await record.send('ZADD', record.keys.nodes, Date.now() - 3_600_000, name)
+    await beat(who, '0-0')
+    expect(await attest()).toMatchObject({ attested: false, waitedFor: ['a/n2'] })
+  })
+
+  it('is told by each node once what it saw last; what it says later brings nothing into doubt', async () => {
+    const who = await record.join('a', 'n1')
+    await restart()
+    await beat(who, await logEnd())
+    await beat(who, '99999999999999-0')
+    expect(await attest()).toMatchObject({ attested: true, generation: 0 })
+    expect(await record.send('EXISTS', record.keys.doubted)).toBe(0)
   })
 
   it('refuses an argument that is none, and is attested once only', async () => {
