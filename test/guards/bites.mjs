@@ -29,7 +29,7 @@ afterEach(() => appendFileSync(log, 'DONE\\n'))
 `
 
 /** The library with every guard telling of its bites, by its place in the list. @param {readonly Guard[]} guards @returns {Map<string, string>} */
-export function telling(guards) {
+function telling(guards) {
   /** @type {Map<string, string>} */
   const files = new Map([['lib/_bite.lua', BITE]])
   for (const file of new Set(guards.map((guard) => guard.file))) {

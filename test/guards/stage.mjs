@@ -1,5 +1,5 @@
 // @ts-check
-// Where mutants are tried: copies of this checkout by hard links, each with a library of its own, and tests run in them.
+// Where mutants are tried: copies of this checkout, each with a library of its own, and tests run in them.
 import { execFileSync, spawn } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -17,7 +17,7 @@ beforeEach((context) => { if (isOver) context.skip() })
 afterEach(({ task }) => { isOver ||= task.result?.state === 'fail' })
 `
 const own = fileURLToPath(new URL('../..', import.meta.url))
-const linked = ['src', 'test', 'dist', 'lua', 'scripts', 'package.json', 'tsconfig.json']
+const copied = ['src', 'test', 'dist', 'lua', 'scripts', 'package.json', 'tsconfig.json']
 
 export class Stage {
   /** @type {string} */ dir
@@ -35,10 +35,7 @@ export class Stage {
   /** @param {number} copy */
   #make(copy) {
     mkdirSync(this.copyDir(copy))
-    execFileSync('cp', ['-al', ...linked.map((name) => join(own, name)), this.copyDir(copy)])
-    // Hard links of lua/ are never written through: these files are the copy's own.
-    rmSync(join(this.copyDir(copy), 'lua'), { recursive: true })
-    execFileSync('cp', ['-r', join(own, 'lua'), this.copyDir(copy)])
+    execFileSync('cp', ['-a', ...copied.map((name) => join(own, name)), this.copyDir(copy)])
   }
 
   /** @param {number} copy */
