@@ -20,6 +20,7 @@ const onVersions = [
   'test/record/functions-attest.test.ts',
   'test/faults/rewound.test.ts',
   'test/faults/out-of-memory.test.ts',
+  'test/http/readiness.test.ts',
   'test/http/sweeps.test.ts',
 ]
 const versions = [

@@ -1,7 +1,6 @@
 import type { Command } from 'commander'
 import type { Logger } from 'pino'
 import { z } from 'zod'
-import { initRecord } from '../hub/open-hub.js'
 import type { HoldfastNode } from '../node/index.js'
 import { redactUrl } from '../record/address.js'
 import type { InitReply } from '../record/functions.js'
@@ -77,6 +76,7 @@ async function runDev(
   around: Surroundings,
 ): Promise<void> {
   const { log, signals } = around
+  const { initRecord } = await import('../hub/open-hub.js')
   const record = await initRecord({ redis: place.redis, hub: settings.hub })
   const { redis } = place
   const server = await serveNearby({ redis, hubs: [settings.hub], log }, values.listen)
@@ -100,7 +100,7 @@ async function startNode(
 ): Promise<HoldfastNode | undefined> {
   const { host } = values
   if (host === undefined) return undefined
-  const node = makeNode({ redis: place.redis }, settings, { ...values, host }, log)
+  const node = await makeNode({ redis: place.redis }, settings, { ...values, host }, log)
   await node.start()
   return node
 }

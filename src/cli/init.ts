@@ -1,7 +1,6 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
 import { naming } from '../contract/hub-set.js'
-import { initRecord } from '../hub/open-hub.js'
 import type { InitReply } from '../record/functions.js'
 import { hubsOf, isSet, withRecord } from './context.js'
 import { action, value } from './flags.js'
@@ -20,6 +19,7 @@ export function addInit(program: Command): void {
         const made = await withRecord(
           settings,
           async ({ redis }) => {
+            const { initRecord } = await import('../hub/open-hub.js')
             const replies = []
             for (const hub of hubsOf(settings)) {
               replies.push({ hub, ...(await naming(hub, () => initRecord({ redis, hub, afterLoss }))) })

@@ -2,16 +2,7 @@ import { mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Command } from 'commander'
 import { z } from 'zod'
-import { commandExecutor } from '../node/executors/command.js'
-import {
-  commandProbe,
-  createNode,
-  type Executor,
-  forwardExecutor,
-  type HoldfastNode,
-  httpProbe,
-  type Prober,
-} from '../node/index.js'
+import type { Executor, HoldfastNode, Prober } from '../node/index.js'
 import type { NodeLog } from '../node/log.js'
 import type { Reach } from '../node/node-options.js'
 import type { Settings } from './config.js'
@@ -49,7 +40,8 @@ export function addNode(program: Command): void {
         const log = openLog(json)
         const signals = watchSignals()
         const options = { handlesSignals: true, log: (line: string) => log.info({}, line) }
-        const run = (reach: Reach) => runNode(makeNode(reach, settings, values, log), signals, log)
+        const run = async (reach: Reach) =>
+          runNode(await makeNode(reach, settings, values, log), signals, log)
         const { http } = settings
         const running =
           http === undefined
@@ -95,13 +87,24 @@ export async function untilEnd(node: HoldfastNode): Promise<void> {
   if (end.kind === 'stopped') throw new Error(`the node ended without leaving: ${end.why}`)
 }
 
-function executorOf({ exec, forward }: NodeValues): Executor {
+/** What a node is made of: loaded by those who run one alone, not by those who ask what its flags are. */
+type Parts = typeof import('../node/index.js') & typeof import('../node/executors/command.js')
+
+async function loadParts(): Promise<Parts> {
+  const [node, command] = await Promise.all([
+    import('../node/index.js'),
+    import('../node/executors/command.js'),
+  ])
+  return { ...node, ...command }
+}
+
+function executorOf({ exec, forward }: NodeValues, { forwardExecutor, commandExecutor }: Parts): Executor {
   if (forward !== undefined) return forwardExecutor({ url: forward })
   return commandExecutor({ command: exec ?? '' })
 }
 
 /** A URL is posted to, anything else is shell text. */
-function proberOf(probe: string): Prober {
+function proberOf(probe: string, { httpProbe, commandProbe }: Parts): Prober {
   return /^https?:\/\//i.test(probe) ? httpProbe({ url: probe }) : commandProbe({ command: probe })
 }
 
@@ -112,18 +115,24 @@ function mirrorOf({ data, hubs = [] }: Settings, host: string, node: string): st
 }
 
 /** A node as the flags describe it, on the hub or the set of hubs of the settings; its mirror's folder made, not started. */
-export function makeNode(reach: Reach, settings: Settings, values: NodeValues, log: NodeLog): HoldfastNode {
+export async function makeNode(
+  reach: Reach,
+  settings: Settings,
+  values: NodeValues,
+  log: NodeLog,
+): Promise<HoldfastNode> {
+  const parts = await loadParts()
   const { host, node = host, timeout, concurrency } = values
   const mirror = values.mirror ?? mirrorOf(settings, host, node)
   mkdirSync(dirname(mirror), { recursive: true })
-  return createNode({
+  return parts.createNode({
     host,
     node,
     hubs: settings.hubs ?? [settings.hub],
     ...reach,
     mirror,
-    executor: executorOf(values),
-    probe: values.probe === undefined ? undefined : proberOf(values.probe),
+    executor: executorOf(values, parts),
+    probe: values.probe === undefined ? undefined : proberOf(values.probe, parts),
     idempotent: values.idempotent,
     concurrency,
     timeLimitMs: timeout,

@@ -1,11 +1,9 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
-import { openClient } from '../client/open-client.js'
 import { naming } from '../contract/hub-set.js'
 import type { RedisAddress } from '../contract/redis-address.js'
 import { type SweepName, sweepNames } from '../contract/sweeps.js'
 import type { AuditView, SweepRunView, SweepView } from '../contract/views.js'
-import { openHubParts } from '../hub/open-hub.js'
 import type { Settings } from './config.js'
 import { addressOf, hubsOf, isSet, withHub, withRecord } from './context.js'
 import { exitCodes } from './failure.js'
@@ -70,6 +68,7 @@ async function runSweeps(
   const names = name === 'all' ? sweepNames : [name]
   const hubs = hubsOf(settings)
   if (settings.http !== undefined) {
+    const { openClient } = await import('../client/open-client.js')
     const client = openClient({ ...addressOf(settings.http), actor: settings.actor, hubs: settings.hubs })
     return await runInTurn(names, client.runSweep, courseOf(names.length, onProgress)).finally(client.close)
   }
@@ -116,7 +115,10 @@ async function sweepHere(
   names: readonly SweepName[],
   onRun: () => void,
 ): Promise<SweepRunView[]> {
-  const { sweepsOnDemand } = await import('../sweeps/on-demand.js')
+  const [{ openHubParts }, { sweepsOnDemand }] = await Promise.all([
+    import('../hub/open-hub.js'),
+    import('../sweeps/on-demand.js'),
+  ])
   const parts = await openHubParts({ redis, hub })
   try {
     const sweeper = await sweepsOnDemand(parts)

@@ -30,7 +30,7 @@ beforeAll(async () => {
   server = await startServerProcess()
   shell = openShell({ PORT: String(server.port), DATA: server.dir, BACKUP: join(folder.path, 'backup') })
   record = await makeRecord(server, 'hf', { heartbeat_ms: 600_000 })
-  hub = await startHubServer(record, { limits: { lagMs: 60_000 } })
+  hub = await startHubServer(record)
   node = await record.join('build-1', 'n1')
   for (const host of ['build-1', 'build-2']) await record.accept({ to: [{ host }], conversation: host })
 })

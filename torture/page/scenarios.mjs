@@ -51,7 +51,7 @@ export const groups = [
       },
       {
         what: 'Eviction policy or persistence are changed on the running server: readiness turns red, and green when mended',
-        tests: at('test/http/sweeps.test.ts', 'is red while %s is %s, and says so'),
+        tests: at('test/http/readiness.test.ts', 'is red while %s is %s, and says so'),
         faults: [],
       },
     ],
