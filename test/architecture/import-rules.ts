@@ -12,21 +12,23 @@ export const rooms: Readonly<Record<string, readonly string[]>> = {
   http: ['contract', 'record', 'hub'],
   node: ['contract'],
   client: ['contract', 'set'],
-  testing: ['contract', 'record', 'hub', 'sweeps', 'http', 'node', 'client'],
+  testing: ['contract', 'record', 'hub', 'sweeps', 'http', 'node'],
   dashboard: ['contract'],
-  cli: ['contract', 'set', 'record', 'hub', 'sweeps', 'http', 'node', 'client', 'testing', 'dashboard'],
+  cli: ['contract', 'set', 'record', 'hub', 'sweeps', 'http', 'node', 'client'],
 }
 
 /** The files beside the rooms: public entries. They load no server, no schedule and no command line. */
-const entryMayImport = ['contract', 'record', 'hub', 'node', 'client', 'testing']
+export const entryMayImport: readonly string[] = ['contract', 'record', 'hub', 'node', 'client']
 /** But for the plugin, which is a server within an application. */
-const entries: Readonly<Record<string, readonly string[]>> = { 'fastify.ts': ['contract', 'http', 'sweeps'] }
+export const entries: Readonly<Record<string, readonly string[]>> = {
+  'fastify.ts': ['contract', 'http', 'sweeps'],
+}
 
 /** Rooms that take types alone from others: what they import would be bundled otherwise. */
 export const takeWordsAlone: readonly string[] = ['dashboard']
 
 /** Files that may import one room more than theirs. */
-const exceptions: Readonly<Record<string, readonly string[]>> = {
+export const exceptions: Readonly<Record<string, readonly string[]>> = {
   'node/transports/redis.ts': ['record'],
   'node/transports/http.ts': ['client'],
   'node/executors/forward.ts': ['client'],
@@ -99,6 +101,22 @@ function isWithoutPackages(path: string, met: ReadonlySet<string> = new Set()): 
       from.text.startsWith('.') && isWithoutPackages(join(dirname(file), from.text), new Set([...met, file]))
     )
   })
+}
+
+/** Which rooms each room, and each file beside them, really imports; the files of {@link exceptions} left out. */
+export function arrowsIn(src: string): Record<string, string[]> {
+  const arrows = new Map<string, Set<string>>()
+  for (const file of sourcesIn(src)) {
+    const from = roomOf(file) ?? file
+    const { importedFiles } = ts.preProcessFile(readFileSync(join(src, file), 'utf8'), true, true)
+    for (const { fileName: imported } of importedFiles) {
+      if (!imported.startsWith('.')) continue
+      const [into = '', ...rest] = relative(src, join(src, dirname(file), imported)).split(sep)
+      if (into === '..' || rest.length === 0 || into === from || exceptions[file]?.includes(into)) continue
+      arrows.set(from, (arrows.get(from) ?? new Set()).add(into))
+    }
+  }
+  return Object.fromEntries([...arrows].map(([from, into]) => [from, [...into].sort()]))
 }
 
 /** The rooms that exist below `src`, by name. */

@@ -1,10 +1,28 @@
 import { spawnSync } from 'node:child_process'
-import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { rooms, roomsIn, takeWordsAlone, valuesTakenIn, violationsIn } from './import-rules.js'
+import {
+  arrowsIn,
+  entries,
+  entryMayImport,
+  exceptions,
+  rooms,
+  roomsIn,
+  takeWordsAlone,
+  valuesTakenIn,
+  violationsIn,
+} from './import-rules.js'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const src = join(root, 'src')
@@ -17,14 +35,63 @@ it.each(takeWordsAlone)('%s takes types and words from other rooms, and no packa
   expect(valuesTakenIn(join(src, room))).toEqual([])
 })
 
-it('every folder of src is a room with a rule, and ARCHITECTURE.md names it', () => {
-  const architecture = readFileSync(join(root, 'ARCHITECTURE.md'), 'utf8')
-  const named = [...architecture.matchAll(/^\| `src\/([a-z]+)`/gm)].map(([, room]) => room)
-  for (const room of roomsIn(src)) {
-    expect(Object.keys(rooms), `import-rules.ts must name src/${room}`).toContain(room)
-    expect(named, `the table of ARCHITECTURE.md must name src/${room}`).toContain(room)
-  }
+describe('ARCHITECTURE.md', () => {
+  const page = readFileSync(join(root, 'ARCHITECTURE.md'), 'utf8')
+  const table = [...page.matchAll(/^\| `src\/([a-z]+)` +\|[^|]*\| ([^|]*?) *\|$/gm)]
+  const said = Object.fromEntries(table.map(([, room = '', may = '']) => [room, wordsOf(may)]))
+
+  it('has the rooms that there are, each with the rooms that it may import', () => {
+    expect(Object.keys(said).sort()).toEqual(roomsIn(src))
+    expect(said).toEqual(
+      Object.fromEntries(Object.entries(rooms).map(([room, may]) => [room, [...may].sort()])),
+    )
+  })
+
+  it('allows no arrow that the code has no use for', () => {
+    const { 'index.ts': entry, ...arrows } = arrowsIn(src)
+    const allowed = { ...rooms, ...entries }
+    expect(arrows).toEqual(
+      Object.fromEntries(
+        Object.entries(allowed).flatMap(([from, into]) =>
+          into.length === 0 ? [] : [[from, [...into].sort()]],
+        ),
+      ),
+    )
+    expect(entry).toEqual([...entryMayImport].sort())
+  })
+
+  it('draws arrows of the code alone, and all files that have one more', () => {
+    const [drawing = ''] = /(?<=```\n)contract <-[\s\S]*?(?=```)/.exec(page) ?? []
+    const arrows = arrowsIn(src)
+    for (const line of drawing.trim().split('\n')) {
+      const chain = line
+        .replace(/\(.*$/, '')
+        .split('<-')
+        .map((each) => each.trim().replace(/[{}]/g, '').split(', '))
+      expect(chain.length, line).toBeGreaterThan(1)
+      for (const [at, into] of chain.slice(1).entries())
+        for (const to of into)
+          expect(arrows[to], `${line}: ${to}`).toEqual(expect.arrayContaining(chain[at] ?? []))
+    }
+    for (const [file, [into = '']] of Object.entries(exceptions)) {
+      const at = drawing.indexOf(file.replace(/\.ts$/, ''))
+      expect(at, `${file} is not drawn`).toBeGreaterThan(-1)
+      expect(/-> (\w+)/.exec(drawing.slice(at))?.[1], file).toBe(into)
+    }
+  })
+
+  it('names folders and files that there are', () => {
+    const paths = [...page.matchAll(/`((?:src|lua|test|docs|scripts)\/[\w./-]+)`/g)].map(
+      ([, path = '']) => path,
+    )
+    expect(paths.length).toBeGreaterThan(15)
+    expect(paths.filter((path) => !existsSync(join(root, path)))).toEqual([])
+  })
 })
+
+function wordsOf(may: string): string[] {
+  return may === 'nothing of ours' ? [] : may.split(', ').sort()
+}
 
 /** Each breaks one rule: the file below src, and what it imports. */
 const forbidden: readonly (readonly [file: string, imported: string])[] = [
@@ -66,8 +133,12 @@ const forbidden: readonly (readonly [file: string, imported: string])[] = [
   ['testing/b.ts', '../dashboard/main.js'],
   ['testing/c.ts', '../set/hub-set-of.js'],
   ['testing/d.ts', 'ioredis'],
+  ['testing/e.ts', '../client/client.js'],
   ['dashboard/a.ts', '../client/client.js'],
   ['cli/a.ts', 'ioredis'],
+  ['cli/d.ts', '../testing/index.js'],
+  ['cli/e.ts', '../dashboard/hub.js'],
+  ['index.ts', './testing/index.js'],
   ['cli/b.ts', 'better-sqlite3'],
   ['index.ts', './cli/main.js'],
   ['other.ts', './http/server.js'],
