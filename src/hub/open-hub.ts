@@ -52,7 +52,7 @@ export interface HubOptions {
   readonly redis: RedisAddress
   /** Name of the hub; `hf` when absent. */
   readonly hub?: string | undefined
-  /** Milliseconds in which accept and operator calls must be answered; 10,000 when absent. */
+  /** Milliseconds in which each call must be answered: 10,000 for accept with its repeats, 5,000 for others when absent. */
   readonly deadlineMs?: number | undefined
   /** Told of repairs that fail; they are tried again at the next start or `repair()`. */
   readonly onRepairError?: ((error: unknown) => void) | undefined
@@ -125,8 +125,8 @@ export interface OpenedHub extends AcceptParts {
 /** As {@link openHub}, with the parts that it is made of. */
 export async function openHubParts(options: HubOptions): Promise<OpenedHub> {
   const keys = keysOf(options.hub ?? 'hf')
-  const { redis: url, luaDir, onCall } = options
-  const store = await openStore({ url, tag: keys.tag, name: 'holdfast-hub', luaDir, onCall })
+  const { redis: url, luaDir, onCall, deadlineMs } = options
+  const store = await openStore({ url, tag: keys.tag, name: 'holdfast-hub', luaDir, onCall, deadlineMs })
   try {
     await loadLibrary(store, { luaDir })
     await readerOf(store, keys).all([])

@@ -60,7 +60,7 @@ const settled = (id: string) =>
     return view.settledAt === undefined ? undefined : view
   })
 
-const untilGo = 'touch entered; while [ ! -e go ]; do sleep 0.02; done; echo finished'
+const untilGo = 'touch entered; while [ ! -e go ] && [ -e entered ]; do sleep 0.02; done; echo finished'
 const entered = () => until(() => existsSync(join(cwd, 'entered')))
 
 test('runs the command with the payload, byte for byte; its mirror is in the data folder', async () => {

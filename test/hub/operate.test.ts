@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { openHub } from '../../src/hub/open-hub.js'
 import { startNode, stopNodes } from '../support/nodes.js'
 import { makeRecord, settlement, type TestRecord } from '../support/record.js'
 import { startTestServer, type TestServer } from '../support/server.js'
@@ -25,6 +26,25 @@ afterAll(() => server?.stop())
 const act = { actor: 'kim', reason: 'r' }
 const start = (execute?: () => unknown) =>
   startNode({ redis: server.url, hub: record.name, host: 'a', node: 'n1', ...(execute ? { execute } : {}) })
+
+it('every call has the deadline that the hub was opened with', async () => {
+  const hub = await openHub({ redis: server.url, hub: record.name, deadlineMs: 200 })
+  await hub.counts()
+  server.freeze()
+  const from = performance.now()
+  const message = { key: 'k', conversation: 'c', sender: 's', to: [{ host: 'a' }], payload: 'p' }
+  const ends = await Promise.allSettled([
+    hub.counts(),
+    hub.why(`${Date.now()}-00000000.1`),
+    hub.drain('a', 'kim'),
+    hub.accept(message),
+  ])
+  for (const end of ends) expect(end).toMatchObject({ reason: { code: 'DEADLINE_EXCEEDED' } })
+  expect(performance.now() - from).toBeLessThan(4000)
+  server.thaw()
+  await hub.close()
+  await record.hub.lift('pause', 'host:a', 'kim').catch(() => undefined) // where it arrived after all
+})
 
 describe('an operator', () => {
   it('drains a host: what runs ends, nothing more begins until it is lifted', async () => {
