@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
 import { HoldfastError } from '../contract/errors.js'

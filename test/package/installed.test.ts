@@ -134,7 +134,10 @@ const consumer = `import { createNode, openHub, type HubCalls } from 'holdfast'
 import { openClient } from 'holdfast/client'
 import { holdfast } from 'holdfast/fastify'
 import { commandExecutor } from 'holdfast/node'
+import { crashTest, openTestRecord, type CrashVerdict } from 'holdfast/testing'
 
+export const kept: Promise<Date> = openTestRecord().then(async (record) => new Date(await record.clock.now()))
+export const verdict: Promise<CrashVerdict> = crashTest({ handler: '/h.mjs', effects: ({ id }) => id.length })
 export const hub: Promise<HubCalls> = openHub({ redis: 'redis://127.0.0.1' })
 export const client: HubCalls = openClient({ url: 'http://127.0.0.1:8090' })
 export const executor = commandExecutor({ command: 'true' })
