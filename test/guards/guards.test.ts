@@ -48,7 +48,7 @@ describe('the guards of lua/', () => {
     }).toEqual({ 'not tried yet': [], 'no guards any more': [], 'in a function that changed': [] })
   })
 
-  it('are caught by tests that exist', () => {
+  it('are caught by tests that exist: otherwise npm run guards -- --only NAME', () => {
     const files = new Map<string, (name: string) => boolean>()
     for (const { file } of caught.values()) files.set(file, files.get(file) ?? nameOfFile(file))
     const gone = [...caught.values()].filter(({ file, test }) => !files.get(file)?.(test))

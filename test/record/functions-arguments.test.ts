@@ -240,7 +240,7 @@ it.each([
   ['hf_reconcile', ['0', '0', ...many(501, aDelivery)]],
   ['hf_reconcile_lists', ['effects', '0', ...many(501, 'e1')]],
   ['hf_reconcile_messages', ['0', ...many(501, 'm')]],
-])('%s refuses a list of a wrong length', async (name, args) => {
+])('%s refuses a list of a wrong length (%#)', async (name, args) => {
   await record.refused('INVALID_ARGUMENT', () => call(name, args))
 })
 

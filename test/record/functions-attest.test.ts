@@ -139,6 +139,27 @@ describe('a server that started anew', () => {
     expect(await attest()).toMatchObject({ attested: false, waitedFor: ['a/n2'] })
   })
 
+  it('counts how long it waits from the first comparison on', async () => {
+    await record.join('a', 'n1')
+    await restart()
+    await attest()
+    const since = Number(await identity('attesting_since'))
+    const isLater = async () => Number(((await record.send('TIME')) as string[])[0]) * 1000 > since
+    await until(isLater, { what: 'the next second of the server' })
+    await attest()
+    expect(Number(await identity('attesting_since'))).toBe(since)
+  })
+
+  it('knows of losses from before the last one that was dealt with', async () => {
+    await record.acceptMany(1)
+    const [ms] = (await logEnd()).split('-')
+    const seen = `${ms}-77`
+    await record.send('HSET', record.keys.identity, 'rewound_at', Date.now() + 3_600_000)
+    expect(await attest(seen)).toMatchObject({ attested: true, generation: 0 })
+    await record.send('HSET', record.keys.identity, 'rewound_at', 0)
+    expect((await attest(seen)).generation).toBeGreaterThan(0)
+  })
+
   it('is told by each node once what it saw last; what it says later brings nothing into doubt', async () => {
     const who = await record.join('a', 'n1')
     await restart()
