@@ -171,6 +171,7 @@ function hf.requeue_delivery(ctx, row, actor, reason, ...)
   if hf.is_retired(ctx, home) then return hf.hold_delivery(ctx, row, 'retired', actor) end
   hf.unlist(ctx, row)
   row.host = home
+  hf.need_group(ctx, home)
   local entry = hf.enqueue(ctx, home, row.id)
   local epoch = hf.next_epoch(ctx, row.epoch)
   hf.write_delivery(ctx, row, 'queued', 'host', home, 'entry', entry, 'requeued_at', ctx.now, 'requeued_by', actor,

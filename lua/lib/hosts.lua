@@ -31,6 +31,11 @@ function hf.register_host(ctx, host, known)
   redis.call('SADD', hf.key.hosts(ctx.tag), host)
 end
 
+-- A host that was never sent anything has no group yet: what is moved there is its first.
+function hf.need_group(ctx, host)
+  if redis.call('HEXISTS', hf.key.host(ctx.tag, host), 'group_made_at') == 0 then hf.make_group(ctx, host) end
+end
+
 -- The consumer group is made with the first queued delivery, at 0.
 function hf.make_group(ctx, host)
   local made = redis.pcall('XGROUP', 'CREATE', hf.key.stream(ctx.tag, host), 'nodes', '0', 'MKSTREAM')

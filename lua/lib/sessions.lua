@@ -288,6 +288,7 @@ function hf.move_delivery(ctx, row, to, actor)
     redis.call('HSET', hf.key.delivery(ctx.tag, row.id), unpack(moved))
   else
     hf.unlist(ctx, row)
+    hf.need_group(ctx, to)
     row.entry = hf.enqueue(ctx, to, row.id)
     hf.write_delivery(ctx, row, 'queued', 'entry', row.entry, unpack(moved))
     redis.call('HDEL', hf.key.delivery(ctx.tag, row.id), 'parked_at', 'parked_by')
