@@ -2,8 +2,10 @@
 // Which guard bites in which test: found by running tests on a library that tells of every bite in the log of its server.
 import { chmodSync, existsSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { findServer } from '../../dist/record/server-process.js'
 import { ownLua } from './guards.mjs'
+
+/** @type {typeof import('../../src/record/server-process.ts')} */
+const { findServer } = await import(new URL('../../dist/record/server-process.js', import.meta.url).href)
 
 /** @typedef {import('./guards.mjs').Guard} Guard */
 /** @typedef {import('./stage.mjs').Stage} Stage */

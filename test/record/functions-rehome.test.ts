@@ -199,6 +199,24 @@ describe('rehome', () => {
     expect((await record.begin(target, the(there, tried.id))).attempt).toBe(`${tried.id}/2`)
   })
 
+  it('makes the group of a host that was never sent anything, with the first that is queued there', async () => {
+    const groups = async () => String(await record.send('XINFO', 'GROUPS', record.keys.stream('b')))
+    const [kept = ''] = await sessions.send()
+    await record.functions.holdDelivery(kept, 'kim', 'looked at')
+    await sessions.rehome()
+    expect(await record.fields(kept)).toMatchObject({ state: 'held', host: 'b' })
+    expect(await record.send('EXISTS', record.keys.stream('b'))).toBe(0)
+    await record.functions.release(kept, 'kim', 'all right')
+    expect(await groups()).toContain('name,nodes')
+
+    await sessions.rehome('s', 'a')
+    await record.send('DEL', record.keys.stream('b'))
+    await record.send('HDEL', record.keys.host('b'), 'group_made_at')
+    await sessions.rehome('s', 'b')
+    expect(await groups()).toContain('name,nodes')
+    expect((await record.deliverAll(target)).map(({ id }) => id)).toEqual([kept])
+  })
+
   it('queues what its old host kept, and leaves what is held for other reasons held, at the new host', async () => {
     const [byHand = ''] = await sessions.send()
     await record.functions.holdDelivery(byHand, 'kim', 'look at it')

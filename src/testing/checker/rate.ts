@@ -26,7 +26,7 @@ export function checkRate(file: Case): { acknowledged: number; deliveries: numbe
     violations.push({ invariant: 'rate', id: 'accepts', text, evidence: [told(load), told(heal)] })
   }
   const done = file.record.deliveries.some(({ attempts }) => attempts.at(-1)?.status === 'done')
-  if (rules.leastPerSecond > 0 && !done) {
+  if (!done) {
     violations.push({
       invariant: 'rate',
       id: 'executions',
