@@ -3,7 +3,6 @@ import { createHash } from 'node:crypto'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { HoldfastError } from '../contract/errors.js'
 import type { MessageInput } from '../contract/message.js'
 import { check } from './checker/index.js'
@@ -14,13 +13,14 @@ import { readFinal } from './final.js'
 import { openHistory, readEarlier } from './history.js'
 import { openTestParts, type TestParts, testHost } from './record.js'
 
-const program = fileURLToPath(new URL('./crash-process.js', import.meta.url))
 const lookEveryMs = 20
 const endWithinMs = 15_000
 const startWithinMs = 20_000
 
 /** What all runs of a test have in common. */
 export interface RunOptions {
+  /** The file that Node runs as a node of the handler. */
+  readonly program: string
   readonly handler: string
   readonly messages: readonly Partial<MessageInput>[]
   readonly effects: ((delivery: CrashedDelivery) => number | Promise<number>) | undefined
@@ -149,7 +149,7 @@ interface Running {
 
 async function startProcess(
   { record }: TestParts,
-  { handler, env, execArgv }: RunOptions,
+  { program, handler, env, execArgv }: RunOptions,
   history: string,
   killAt: string | undefined,
 ): Promise<Running> {

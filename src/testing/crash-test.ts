@@ -1,4 +1,4 @@
-import { pathToFileURL } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import { HoldfastError } from '../contract/errors.js'
 import type { MessageInput } from '../contract/message.js'
 import { textOf } from './checker/report.js'
@@ -50,7 +50,12 @@ const usualMessages: readonly Partial<MessageInput>[] = [
  *   where its process does not join
  */
 export async function crashTest(options: CrashTestOptions): Promise<CrashVerdict> {
-  const common = commonOf(options)
+  return await crashTestOf(fileURLToPath(new URL('./crash-process.js', import.meta.url)), options)
+}
+
+/** As {@link crashTest}; `program` is the built crash-process.js, wherever this runs from. */
+export async function crashTestOf(program: string, options: CrashTestOptions): Promise<CrashVerdict> {
+  const common = commonOf(program, options)
   const rehearsal = await runWithCrash(common)
   const points = options.points ?? rehearsal.points
   const crashed = await inTurn(points, options.concurrency ?? 2, (point) => runWithCrash(common, point))
@@ -59,12 +64,12 @@ export async function crashTest(options: CrashTestOptions): Promise<CrashVerdict
   return { ok, runs, points: rehearsal.points, text: runs.flatMap(linesOf).join('\n') }
 }
 
-function commonOf(options: CrashTestOptions): RunOptions {
+function commonOf(program: string, options: CrashTestOptions): RunOptions {
   const { handler, messages = usualMessages, effects, env = {}, execArgv = [], deadlineMs = 30_000 } = options
   if (messages.length === 0) {
     throw new HoldfastError('INVALID_ARGUMENT', 'a crash test needs a message; `messages` is empty')
   }
-  return { handler: hrefOf(handler), messages, effects, env, execArgv, deadlineMs }
+  return { program, handler: hrefOf(handler), messages, effects, env, execArgv, deadlineMs }
 }
 
 function hrefOf(handler: URL | string): string {

@@ -105,7 +105,8 @@ async function stoppedInJob({ send, keys }: SweptRecord, child: Child, name: str
   for (let stops = 1; ; stops++) {
     child.send(`stop in ${name}`)
     await until(() => child.lines.filter((each) => each['stopped'] === name).length === stops, {
-      timeoutMs: 30_000,
+      timeoutMs: 60_000,
+      what: `a run of ${name} in the doomed process`,
     })
     const active = (await send('LRANGE', `${keys.tag}:bull:sweeps:active`, '0', '-1')) as string[]
     const job = active.find((id) => id.startsWith(`repeat:${name}:`))
@@ -115,7 +116,7 @@ async function stoppedInJob({ send, keys }: SweptRecord, child: Child, name: str
 }
 
 it('faults.md 8: a hub killed inside a sweep does not keep the next run waiting', {
-  timeout: 60_000,
+  timeout: 180_000,
 }, async () => {
   const own = await startTestServer()
   const record = await openSwept(own)

@@ -1,10 +1,11 @@
 import { existsSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
-import type { CrashedDelivery, CrashTestOptions, CrashVerdict } from '../../src/testing/index.js'
+import { type CrashTestOptions, crashTestOf } from '../../src/testing/crash-test.js'
+import type { CrashedDelivery, CrashVerdict } from '../../src/testing/index.js'
 
-// The processes of a crash test run the built code, and so does the test.
-const built = new URL('../../dist/testing/index.js', import.meta.url).href
-const { crashTest } = (await import(built)) as typeof import('../../src/testing/index.js')
+// The processes of a crash test run the built code.
+const program = fileURLToPath(new URL('../../dist/testing/crash-process.js', import.meta.url))
 
 const one = [{ key: 'order-1', payload: '{"total": 10.00}' }]
 
@@ -22,7 +23,7 @@ function crash(
   more: Partial<CrashTestOptions> = {},
 ): Promise<CrashVerdict> {
   const url = new URL(`./handlers/${handler}.mjs`, import.meta.url)
-  return crashTest({ handler: url, messages: one, points, effects: charges, ...more })
+  return crashTestOf(program, { handler: url, messages: one, points, effects: charges, ...more })
 }
 
 const invariantsOf = ({ runs }: CrashVerdict) =>
