@@ -1,21 +1,12 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { type OpenRecord, openRecord } from '../support/record.js'
-import { startTestServer, type TestServer } from '../support/server.js'
+import { describe, expect, it } from 'vitest'
+import { eachRecord } from '../support/each-record.js'
+import type { OpenRecord } from '../support/record.js'
 
-let server: TestServer
 let record: OpenRecord
 
-beforeAll(async () => {
-  server = await startTestServer()
-})
-afterAll(() => server?.stop())
-beforeEach(async () => {
-  record = await openRecord(server)
+eachRecord(async (made) => {
+  record = made
   await record.join('a', 'n1')
-})
-afterEach(async () => {
-  await record.checkInvariants()
-  await record.close()
 })
 
 const long = (length: number) => 'x'.repeat(length)

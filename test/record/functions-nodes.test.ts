@@ -1,20 +1,11 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { type OpenRecord, openRecord } from '../support/record.js'
-import { startTestServer, type TestServer } from '../support/server.js'
+import { describe, expect, it } from 'vitest'
+import { eachRecord } from '../support/each-record.js'
+import type { OpenRecord } from '../support/record.js'
 
-let server: TestServer
 let record: OpenRecord
 
-beforeAll(async () => {
-  server = await startTestServer()
-})
-afterAll(() => server?.stop())
-beforeEach(async () => {
-  record = await openRecord(server)
-})
-afterEach(async () => {
-  await record.checkInvariants()
-  await record.close()
+eachRecord((made) => {
+  record = made
 })
 
 const who = { host: 'a', node: 'n/1', incarnation: 3 }

@@ -1,33 +1,24 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { Outcome, OutcomeKind } from '../../src/contract/outcomes.js'
-import { type OpenRecord, openRecord, type TestNode } from '../support/record.js'
-import { startTestServer, type TestServer } from '../support/server.js'
+import { eachRecord } from '../support/each-record.js'
+import type { OpenRecord, TestNode } from '../support/record.js'
 import { notSent, result, type SessionTools, sessionTools, terminal, unknown } from '../support/sessions.js'
 
 // The outcome table: four outcomes, and all that can happen to a report of one. They never collapse.
 
-let server: TestServer
 let record: OpenRecord
 let sessions: SessionTools
 let node: TestNode
 let open: Awaited<ReturnType<SessionTools['begin']>>
 
-beforeAll(async () => {
-  server = await startTestServer()
-})
-afterAll(() => server?.stop())
-beforeEach(async () => {
-  record = await openRecord(server)
+eachRecord(async (made) => {
+  record = made
   await record.config('heartbeat_ms', 60_000)
   await record.config('stale_after_ms', 60_000)
   sessions = sessionTools(record)
   node = await sessions.join('a')
   await sessions.open()
   open = await sessions.begin(node)
-})
-afterEach(async () => {
-  await record.checkInvariants()
-  await record.close()
 })
 
 const outcomes = { result, terminal, not_sent: notSent, outcome_unknown: unknown }

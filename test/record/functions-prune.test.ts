@@ -1,30 +1,21 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { MessageInput } from '../../src/contract/message.js'
-import { type Dump, type OpenRecord, openRecord, type TestNode } from '../support/record.js'
+import { eachRecord } from '../support/each-record.js'
+import type { Dump, OpenRecord, TestNode } from '../support/record.js'
 import { dayMs, passDays } from '../support/retention.js'
-import { startTestServer, type TestServer } from '../support/server.js'
 import { notSent, result, type SessionTools, sessionTools, the } from '../support/sessions.js'
 import { until } from '../support/until.js'
 
-let server: TestServer
 let record: OpenRecord
 let sessions: SessionTools
 let node: TestNode
 
-beforeAll(async () => {
-  server = await startTestServer()
-})
-afterAll(() => server?.stop())
-beforeEach(async () => {
-  record = await openRecord(server)
+eachRecord(async (made) => {
+  record = made
   await record.config('heartbeat_ms', 60_000)
   sessions = sessionTools(record)
   node = await sessions.join('a')
   await sessions.open()
-})
-afterEach(async () => {
-  await record.checkInvariants()
-  await record.close()
 })
 
 const none = { messages: 0, deliveries: 0, effects: 0, more: false }

@@ -1,32 +1,23 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { type OpenRecord, openRecord, type TestNode } from '../support/record.js'
-import { startTestServer, type TestServer } from '../support/server.js'
+import { describe, expect, it } from 'vitest'
+import { eachRecord } from '../support/each-record.js'
+import type { OpenRecord, TestNode } from '../support/record.js'
 import { notSent, type SessionTools, scope, sessionTools, the } from '../support/sessions.js'
 import { until } from '../support/until.js'
 
 // Where a redriven delivery of a session goes: home; with rehome_on_redrive away from a host that is gone.
 
-let server: TestServer
 let record: OpenRecord
 let sessions: SessionTools
 let node: TestNode
 
-beforeAll(async () => {
-  server = await startTestServer()
-})
-afterAll(() => server?.stop())
-beforeEach(async () => {
-  record = await openRecord(server)
+eachRecord(async (made) => {
+  record = made
   await record.config('heartbeat_ms', 60_000)
   await record.config('stale_after_ms', 60_000)
   await record.config('rehome_on_redrive', 1)
   sessions = sessionTools(record)
   node = await sessions.join('a')
   await sessions.open()
-})
-afterEach(async () => {
-  await record.checkInvariants()
-  await record.close()
 })
 
 const release = (id: string) => record.functions.release(id, 'kim', 'again')

@@ -1,35 +1,26 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createAccepting } from '../../src/hub/accept.js'
 import { repairObligations } from '../../src/hub/repair.js'
 import { readerOf } from '../../src/record/reader.js'
-import { type OpenRecord, openRecord, type TestNode } from '../support/record.js'
-import { startTestServer, type TestServer } from '../support/server.js'
+import { eachRecord } from '../support/each-record.js'
+import type { OpenRecord, TestNode } from '../support/record.js'
 import { result, type SessionTools, sessionTools } from '../support/sessions.js'
 
 // A rehome is moved in slices, one a call. Whoever moves it may be killed between any two of them.
 
-let server: TestServer
 let record: OpenRecord
 let sessions: SessionTools
 let node: TestNode
 let target: TestNode
 
-beforeAll(async () => {
-  server = await startTestServer()
-})
-afterAll(() => server?.stop())
-beforeEach(async () => {
-  record = await openRecord(server)
+eachRecord(async (made) => {
+  record = made
   await record.config('heartbeat_ms', 60_000)
   await record.config('stale_after_ms', 60_000)
   sessions = sessionTools(record)
   node = await sessions.join('a')
   target = await sessions.join('b')
   await sessions.open()
-})
-afterEach(async () => {
-  await record.checkInvariants()
-  await record.close()
 })
 
 const rehomeOnce = (host = 'b') => record.functions.rehome('s', host, 'kim', 'sold')

@@ -1,6 +1,6 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { type OpenRecord, openRecord, type TestNode } from '../support/record.js'
-import { startTestServer, type TestServer } from '../support/server.js'
+import { describe, expect, it } from 'vitest'
+import { eachRecord } from '../support/each-record.js'
+import type { OpenRecord, TestNode } from '../support/record.js'
 import {
   notSent,
   result,
@@ -13,26 +13,17 @@ import {
 
 // Begin by a handler that is declared idempotent: a later process begins again what an earlier one left open.
 
-let server: TestServer
 let record: OpenRecord
 let sessions: SessionTools
 let node: TestNode
 
-beforeAll(async () => {
-  server = await startTestServer()
-})
-afterAll(() => server?.stop())
-beforeEach(async () => {
-  record = await openRecord(server)
+eachRecord(async (made) => {
+  record = made
   await record.config('heartbeat_ms', 60_000)
   await record.config('stale_after_ms', 60_000)
   sessions = sessionTools(record)
   node = await sessions.join('a')
   await sessions.open()
-})
-afterEach(async () => {
-  await record.checkInvariants()
-  await record.close()
 })
 
 type Open = Awaited<ReturnType<SessionTools['begin']>>

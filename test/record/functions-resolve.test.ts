@@ -1,9 +1,9 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { Resolution } from '../../src/contract/hub.js'
 import { readDelivery } from '../../src/hub/views.js'
 import { readerOf } from '../../src/record/reader.js'
-import { type OpenRecord, openRecord, type TestNode } from '../support/record.js'
-import { startTestServer, type TestServer } from '../support/server.js'
+import { eachRecord } from '../support/each-record.js'
+import type { OpenRecord, TestNode } from '../support/record.js'
 import {
   notSent,
   result,
@@ -15,26 +15,17 @@ import {
 } from '../support/sessions.js'
 import { until } from '../support/until.js'
 
-let server: TestServer
 let record: OpenRecord
 let sessions: SessionTools
 let node: TestNode
 
-beforeAll(async () => {
-  server = await startTestServer()
-})
-afterAll(() => server?.stop())
-beforeEach(async () => {
-  record = await openRecord(server)
+eachRecord(async (made) => {
+  record = made
   await record.config('heartbeat_ms', 60_000)
   await record.config('stale_after_ms', 60_000)
   sessions = sessionTools(record)
   node = await sessions.join('a')
   await sessions.open()
-})
-afterEach(async () => {
-  await record.checkInvariants()
-  await record.close()
 })
 
 const said = { evidence: 'the bank statement' } as const

@@ -1,25 +1,16 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { prepareMessage } from '../../src/contract/message.js'
 import type { Outcome } from '../../src/contract/outcomes.js'
 import type { ClaimedDelivery } from '../../src/contract/steps.js'
-import { type OpenRecord, openRecord, type TestNode } from '../support/record.js'
-import { startTestServer, type TestServer } from '../support/server.js'
+import { eachRecord } from '../support/each-record.js'
+import type { OpenRecord, TestNode } from '../support/record.js'
 
-let server: TestServer
 let record: OpenRecord
 let node: TestNode
 
-beforeAll(async () => {
-  server = await startTestServer()
-})
-afterAll(() => server?.stop())
-beforeEach(async () => {
-  record = await openRecord(server)
+eachRecord(async (made) => {
+  record = made
   node = await record.join('a', 'n1')
-})
-afterEach(async () => {
-  await record.checkInvariants()
-  await record.close()
 })
 
 const beat = { lastLogId: '0-0', progressAgeMs: 0, blocking: { sumMs: 0, longestMs: 0 } }

@@ -1,7 +1,7 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { ClaimedDelivery } from '../../src/contract/steps.js'
-import { type OpenRecord, openRecord, type TestNode } from '../support/record.js'
-import { startTestServer, type TestServer } from '../support/server.js'
+import { eachRecord } from '../support/each-record.js'
+import type { OpenRecord, TestNode } from '../support/record.js'
 import {
   notSent,
   result,
@@ -14,24 +14,15 @@ import {
 
 // What a session that is not open does at claim and at begin.
 
-let server: TestServer
 let record: OpenRecord
 let sessions: SessionTools
 let node: TestNode
 
-beforeAll(async () => {
-  server = await startTestServer()
-})
-afterAll(() => server?.stop())
-beforeEach(async () => {
-  record = await openRecord(server)
+eachRecord(async (made) => {
+  record = made
   sessions = sessionTools(record)
   node = await sessions.join('a')
   await sessions.open()
-})
-afterEach(async () => {
-  await record.checkInvariants()
-  await record.close()
 })
 
 const forGood = { reason: 'disable', terminal: true } as const

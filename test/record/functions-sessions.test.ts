@@ -1,26 +1,17 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { type CloseReason, closeReasons, isScope, terminalOf } from '../../src/contract/sessions.js'
 import { readSession } from '../../src/hub/sessions.js'
 import { readerOf } from '../../src/record/reader.js'
-import { type OpenRecord, openRecord } from '../support/record.js'
-import { startTestServer, type TestServer } from '../support/server.js'
+import { eachRecord } from '../support/each-record.js'
+import type { OpenRecord } from '../support/record.js'
 import { type SessionTools, scope, sessionTools, targetMissing } from '../support/sessions.js'
 
-let server: TestServer
 let record: OpenRecord
 let sessions: SessionTools
 
-beforeAll(async () => {
-  server = await startTestServer()
-})
-afterAll(() => server?.stop())
-beforeEach(async () => {
-  record = await openRecord(server)
+eachRecord((made) => {
+  record = made
   sessions = sessionTools(record)
-})
-afterEach(async () => {
-  await record.checkInvariants()
-  await record.close()
 })
 
 /** Marks the session missing, as an attempt reports it. */
