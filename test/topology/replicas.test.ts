@@ -67,7 +67,7 @@ async function startNode({ name }: OpenRecord, executed: string[]): Promise<Hold
 describe('where a replica must have it first', () => {
   it('nothing is accepted that the replica lacks; the same key is answered once it has it', async () => {
     const on = await record({ wait_replicas: 1, wait_replicas_ms: 100 })
-    const hub = await openHub({ redis: group.url, hub: on.name, deadlineMs: 600 })
+    const hub = await openHub({ redis: group.url, hub: on.name, deadlineMs: 1000 })
     await hub.accept(message('before'))
     await freeze()
     const refused = await hub.accept(message('k')).catch((error: unknown) => error)
