@@ -38,20 +38,27 @@ export interface RunResult {
 /** One run on a record of its own. With no point nobody is killed. */
 export async function runWithCrash(options: RunOptions, point?: string): Promise<RunResult> {
   const parts = await openTestParts({ settings: { heartbeat_ms: 200 } })
+  const closing: (() => void)[] = []
   try {
-    return await crash(parts, options, point)
+    return await crash(parts, options, point, closing)
   } finally {
+    for (const close of closing) close()
     await parts.record.close()
   }
 }
 
-async function crash(parts: TestParts, options: RunOptions, point: string | undefined): Promise<RunResult> {
+async function crash(
+  parts: TestParts,
+  options: RunOptions,
+  point: string | undefined,
+  closing: (() => void)[],
+): Promise<RunResult> {
   const { record, keys, reader } = parts
   const dir = join(record.dir, 'history')
   mkdirSync(dir)
   const conductor = openHistory(dir, 'conductor', 'crash')
   const phase = (name: string) => conductor.write({ kind: 'phase', phase: name })
-  const start = (killAt?: string) => startProcess(parts, options, dir, killAt)
+  const start = (killAt?: string) => startProcess(parts, options, dir, killAt, closing)
 
   phase('load')
   const sent = await send(parts, options.messages, dir)
@@ -152,6 +159,7 @@ async function startProcess(
   { program, handler, env, execArgv }: RunOptions,
   history: string,
   killAt: string | undefined,
+  closing: (() => void)[],
 ): Promise<Running> {
   const options: CrashProcess = {
     handler,
@@ -177,6 +185,8 @@ async function startProcess(
       resolve()
     })
   })
+  // It outlives nobody: where the run breaks off, its record is closed under it.
+  closing.push(() => void child.kill('SIGKILL'))
   const said = await firstWord(child, end)
   // Killed before it could say anything, where the point comes that early.
   if (said === undefined && ended !== 'SIGKILL') throw failed(ended, complaint)
@@ -189,27 +199,32 @@ async function startProcess(
     stop: async () => {
       if (ended !== undefined) return
       child.kill('SIGTERM')
-      const late = new AbortController()
-      const timer = sleep(endWithinMs, 'late', { signal: late.signal, ref: false }).catch(() => undefined)
-      if ((await Promise.race([end, timer])) === 'late') {
-        child.kill('SIGKILL')
-        throw new HoldfastError(
-          'DEADLINE_EXCEEDED',
-          `the handler's process did not leave in ${endWithinMs} ms`,
-        )
-      }
-      late.abort()
+      if ((await withinMs(endWithinMs, end)) !== 'late') return
+      child.kill('SIGKILL')
+      throw new HoldfastError('DEADLINE_EXCEEDED', `the handler's process did not leave in ${endWithinMs} ms`)
     },
   }
 }
 
-function firstWord(child: ChildProcess, end: Promise<void>): Promise<Said | undefined> {
+/** What it says once it has joined; undefined when it ended before. */
+async function firstWord(child: ChildProcess, end: Promise<void>): Promise<Said | undefined> {
   const word = new Promise<Said>((resolve) => child.once('message', (said) => resolve(said as Said)))
-  const late = sleep(startWithinMs, undefined, { ref: false }).then(() => {
-    child.kill('SIGKILL')
-    throw new HoldfastError('DEADLINE_EXCEEDED', `the handler's process did not join in ${startWithinMs} ms`)
-  })
-  return Promise.race([word, end.then(() => undefined), late])
+  const said = await withinMs(startWithinMs, Promise.race([word, end.then(() => undefined)]))
+  if (said !== 'late') return said
+  child.kill('SIGKILL')
+  throw new HoldfastError('DEADLINE_EXCEEDED', `the handler's process did not join in ${startWithinMs} ms`)
+}
+
+/** What a promise resolves with, or `late`. No timer is left behind. */
+async function withinMs<Value>(ms: number, promise: Promise<Value>): Promise<Value | 'late'> {
+  const over = new AbortController()
+  const timer = sleep(ms, 'late' as const, { signal: over.signal, ref: false })
+  try {
+    return await Promise.race([promise, timer])
+  } finally {
+    over.abort()
+    timer.catch(() => undefined)
+  }
 }
 
 function failed(ended: NodeJS.Signals | number | undefined, complaint: string): HoldfastError {
