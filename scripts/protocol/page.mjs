@@ -7,7 +7,7 @@ import { headerParts } from './headers.mjs'
 /** @typedef {{ readonly title: string, readonly about: string, readonly verbs: readonly string[] }} Group */
 
 /** Who calls what. Every function is in one of them. @type {readonly Group[]} */
-const groups = [
+export const groups = [
   {
     title: 'Nodes',
     about: 'What a node calls, about in the order of a delivery.',

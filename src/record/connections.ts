@@ -5,7 +5,6 @@ import { redactUrl } from './address.js'
 import { type LoadedLibrary, loadLibrary } from './library.js'
 import { type Argument, type Link, openLink } from './link.js'
 
-export { redactUrl } from './address.js'
 export type { Argument } from './link.js'
 
 /** How one call is made. */

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { functionOf, libraryFunctions } from '../../scripts/protocol/headers.mjs'
-import { protocolPage } from '../../scripts/protocol/page.mjs'
+import { groups, protocolPage } from '../../scripts/protocol/page.mjs'
 import { currentPage, pageFile } from '../../scripts/protocol-page.mjs'
 import { isErrorCode } from '../../src/contract/errors.js'
 import { type OpenRecord, openRecord } from '../support/record.js'
@@ -64,19 +64,8 @@ test('those that may ask for replicas are those of which the library says so', (
 test('what a node does at a code is said of every code that a node can be refused with', () => {
   const [, chapter = ''] = page.split('## What to do at each code\n')
   const [told = ''] = chapter.split('\n# Functions\n')
-  const verbs = [
-    'join',
-    'claim',
-    'mirror',
-    'ack',
-    'take',
-    'begin',
-    'report',
-    'refuse',
-    'heartbeat',
-    'leave',
-    'attest',
-  ]
+  const verbs = groups.find(({ title }) => title === 'Nodes')?.verbs ?? []
+  expect(verbs).toContain('begin')
   const codes = functions
     .filter(({ name }) => verbs.includes(name.slice('hf_'.length)))
     .flatMap(({ parts }) => [...(parts.get('ERRORS') ?? []), ...(parts.get('ITEMS') ?? [])])

@@ -1,9 +1,9 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { redactUrl } from '../../src/record/address.js'
 import {
   type BlockingReader,
   openBlockingReader,
   openStore,
-  redactUrl,
   type Store,
 } from '../../src/record/connections.js'
 import { type FaultyProxy, startProxy } from '../support/proxy.js'
