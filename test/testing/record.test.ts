@@ -8,6 +8,7 @@ import { openClient } from '../../src/client/open-client.js'
 import { openHub } from '../../src/hub/open-hub.js'
 import { terminal } from '../../src/node/index.js'
 import { openTestRecord, type TestRecord, type TestRecordOptions, testHost } from '../../src/testing/index.js'
+import { openTestParts } from '../../src/testing/record.js'
 import { until } from '../support/until.js'
 
 const open: TestRecord[] = []
@@ -149,6 +150,23 @@ describe('its clock', () => {
     expect(await again()).toMatchObject({ kind: 'outcome_unknown', executor: 'one' })
     await record.clock.advance(120_000)
     expect(await again()).toMatchObject({ kind: 'result', value: 'asked' })
+  })
+
+  it('takes nobody for dead: who was silent over the jump may speak first, and keeps what is its own', async () => {
+    const { record, functions } = await openTestParts()
+    open.push(record)
+    const [owner, peer] = ['owner', 'peer'].map((node) => ({ host: testHost, node, incarnation: 1 }))
+    if (owner === undefined || peer === undefined) throw new Error('two nodes were to be made')
+    for (const node of [owner, peer]) await functions.join(node, `of ${node.node}`, [], '0-0')
+    await record.send()
+    const { deliveries } = await functions.claim(owner, 1, 10)
+    await functions.mirror(owner, deliveries)
+    await functions.ack(owner, deliveries)
+    await record.clock.advance(600_000)
+    expect((await functions.claim(peer, 1, 10)).deliveries).toEqual([])
+    await functions.claim(owner, 2, 10) // a claim is heard as well as a heartbeat
+    expect((await functions.claim(peer, 2, 10)).deliveries).toEqual([])
+    expect((await record.hub.delivery(deliveries[0]?.id ?? '')).owner).toBe('owner')
   })
 
   it('is not set back, nor by somebody who opens the record with the usual library', async () => {
