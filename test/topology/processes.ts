@@ -115,9 +115,8 @@ export function createTroop(): Troop {
   return {
     dir,
     server: async (settings = {}) => {
-      const port = await freePort()
+      const port = await portOfItsOwn(dir)
       const own = join(dir, String(port))
-      mkdirSync(own)
       const all = {
         port,
         bind: '127.0.0.1',
@@ -155,4 +154,17 @@ export function createTroop(): Troop {
 
 function splitAt(text: string, at: number): [string, string] {
   return [text.slice(0, at), text.slice(at + 1)]
+}
+
+/** A free port that no other server of this folder was given: of two that ask at once both may be told the same. */
+async function portOfItsOwn(dir: string): Promise<number> {
+  for (;;) {
+    const port = await freePort()
+    try {
+      mkdirSync(join(dir, String(port)))
+      return port
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    }
+  }
 }
