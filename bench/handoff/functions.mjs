@@ -48,7 +48,7 @@ export async function openFunctions({ url, payload, onExecute }) {
       }
       if (reply.more || reply.deliveries.length > 0) continue
       const ends = { [keys.stream(who.host)]: reply.streamId, [keys.bell(who.host)]: reply.bellId }
-      await reader.read(ends, waitMs, closing.signal)
+      await reader.read(ends, waitMs, { signal: closing.signal })
     }
     await Promise.all(working)
   }

@@ -195,17 +195,20 @@ export interface StreamEntry {
 
 /** A connection of its own for blocking reads: a blocked socket stalls everything else on it. */
 export interface BlockingReader {
+  /** How many connections there have been: another server, or the same started anew, may be behind what one was told. */
+  readonly connections: number
   /**
    * Waits up to `blockMs` (at least 1) for an entry after the given id in any of the streams; answers, for
    * each stream that had one, the id of the first such entry. Only the wake-up counts: what is there is read
    * by other means. Empty when the time passed, when aborted (at once) or closed, and when the server was silent for
    * 2 s longer than it may be (the socket is dropped). Rejects with STORE_UNAVAILABLE when there is no
-   * connection. One read at a time.
+   * connection. One read at a time. With `over`, a count of connections, it waits on that connection alone, and is
+   * empty at once where there is another by now: nothing may come after the ids there.
    */
   read(
     streams: Readonly<Record<string, string>>,
     blockMs: number,
-    signal?: AbortSignal,
+    options?: { readonly signal?: AbortSignal | undefined; readonly over?: number | undefined },
   ): Promise<Record<string, string>>
   /** The entries of one stream after an id, at most `count`; waits for the first of them as `read` does. */
   entries(
@@ -236,11 +239,12 @@ export function openBlockingReader(options: {
     command: readonly Argument[],
     blockMs: number,
     signal: AbortSignal | undefined,
+    over: number | undefined,
   ): Promise<unknown> {
     let sentAt = Number.POSITIVE_INFINITY
     try {
       await link.whenUsable(connectDeadlineMs)
-      if (signal?.aborted) return undefined
+      if (signal?.aborted || (over ?? link.connections) !== link.connections) return undefined
       return await link.send(command, {
         deadlineMs: blockMs + answerMarginMs,
         onSent: () => {
@@ -260,7 +264,7 @@ export function openBlockingReader(options: {
     streams: Readonly<Record<string, string>>,
     count: number,
     blockMs: number,
-    signal: AbortSignal | undefined,
+    { signal, over }: { readonly signal?: AbortSignal | undefined; readonly over?: number | undefined },
   ): Promise<FoundEntries> {
     const wholeMs = Math.max(1, Math.ceil(blockMs))
     const places = [...Object.keys(streams), ...Object.values(streams)]
@@ -275,7 +279,7 @@ export function openBlockingReader(options: {
     })
     signal?.addEventListener('abort', abort, { once: true })
     try {
-      const reply = await Promise.race([wait(command, wholeMs, signal), aborted])
+      const reply = await Promise.race([wait(command, wholeMs, signal, over), aborted])
       const streams = (reply ?? []) as [stream: string, entries: unknown][]
       return streams.map(([stream, entries]) => [stream, streamEntriesOf(entries)])
     } finally {
@@ -284,12 +288,15 @@ export function openBlockingReader(options: {
   }
 
   return {
-    read: async (streams, blockMs, signal) => {
-      const found = await blockingRead(streams, 1, blockMs, signal)
+    get connections() {
+      return link.connections
+    },
+    read: async (streams, blockMs, given = {}) => {
+      const found = await blockingRead(streams, 1, blockMs, given)
       return Object.fromEntries(found.map(([stream, entries]) => [stream, entries.at(-1)?.id ?? '']))
     },
     entries: async (stream, after, { count, blockMs, signal }) => {
-      const [found] = await blockingRead({ [stream]: after }, count, blockMs, signal)
+      const [found] = await blockingRead({ [stream]: after }, count, blockMs, { signal })
       return found?.[1] ?? []
     },
     close: async () => {

@@ -24,6 +24,8 @@ export interface SendOptions {
  */
 export interface Link {
   readonly healthy: boolean
+  /** How many connections there have been: what one of them was told need not hold on the next. */
+  readonly connections: number
   /** Waits for the connection, sends once, waits for the answer: all within one deadline. */
   send(args: readonly Argument[], options: SendOptions): Promise<unknown>
   /** Sends several commands in one write; rejects with the first failure. For reads. */
@@ -152,6 +154,7 @@ export function openLink(options: LinkOptions): Link {
   let onIdle: () => void = () => undefined
   let closed = false
   let healthy = false
+  let connections = 0
   /** The slot is served elsewhere: nothing more is written here, and what is under way is answered first. */
   let isLeaving = false
   let lastFailure = ''
@@ -184,6 +187,7 @@ export function openLink(options: LinkOptions): Link {
   function onReady() {
     clearTimeout(handshakeTimer)
     healthy = true
+    connections += 1
     lastFailure = ''
     wake()
   }
@@ -358,6 +362,9 @@ export function openLink(options: LinkOptions): Link {
   return {
     get healthy() {
       return healthy && isUsable()
+    },
+    get connections() {
+      return connections
     },
     send: (args, options) =>
       kind === 'cluster' ? following(options, (given) => sendOnce(args, given)) : sendOnce(args, options),

@@ -2,6 +2,8 @@ import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { silentLog } from '../../src/node/log.js'
+import { openRedisTransport } from '../../src/node/transports/redis.js'
 import { type Child, killChildren, readMarks, startNodeProcess } from '../support/child.js'
 import { freshPath, startNode, stopNodes } from '../support/nodes.js'
 import { makeRecord, settlement, type TestRecord } from '../support/record.js'
@@ -40,9 +42,11 @@ async function accepted(host: string, conversation: string): Promise<string> {
   return deliveries[0]?.id ?? ''
 }
 
+const copy = () => cpSync(join(server.dir, 'appendonlydir'), join(old, 'appendonlydir'), { recursive: true })
+
 /** What the host executes between the copy and now is lost to the record. */
 async function executeAfterCopy(ids: readonly string[]): Promise<void> {
-  cpSync(join(server.dir, 'appendonlydir'), join(old, 'appendonlydir'), { recursive: true })
+  copy()
   await record.hub.lift('pause', 'host:h1', 'kim')
   for (const id of ids) expect(await settlement(record, id)).toBe('done')
 }
@@ -102,6 +106,33 @@ describe('an old copy of the record comes back', () => {
     await putBack()
     await startNodeProcess(given).line('started')
     await expectNamedAndNotRepeated(ids, given.marks)
+  })
+
+  it('nobody waits there for what comes after entries that are there again', async () => {
+    const who = { host: 'h1', node: 'a', incarnation: 1 }
+    const transport = await openRedisTransport({ redis: server.url, hub: 'rewound', log: silentLog })
+    try {
+      await transport.join(who, 'i1', [], '0-0')
+      const id = await accepted('h1', 'c1')
+      copy()
+      await record.hub.pause('host:h1', { reason: 'wait', actor: 'kim' })
+      const wait = { waitMs: 60_000, signal: new AbortController().signal }
+      expect(await transport.claim(who, 1, 1, wait), 'set aside by its pause').toMatchObject({
+        deliveries: [],
+      })
+      const waiting = transport.claim(who, 2, 1, wait).catch((error: unknown) => error)
+      await putBack()
+      expect(await waiting).toMatchObject({ code: 'NOT_ATTESTED' })
+      await transport.heartbeat(who, {
+        lastLogId: '0-0',
+        progressAgeMs: 0,
+        blocking: { sumMs: 0, longestMs: 0 },
+      })
+      await transport.attest?.(who, '0-0')
+      expect(await transport.claim(who, 2, 1, wait)).toMatchObject({ deliveries: [{ id, how: 'new' }] })
+    } finally {
+      await transport.close()
+    }
   })
 })
 

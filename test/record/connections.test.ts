@@ -321,9 +321,9 @@ describe('a blocking reader', () => {
 
   it('stops at once when aborted, before and during the read, and can read again', async () => {
     const reader = openReader(server.url)
-    expect(await reader.read({ s1: '$' }, 20_000, AbortSignal.abort())).toEqual({})
+    expect(await reader.read({ s1: '$' }, 20_000, { signal: AbortSignal.abort() })).toEqual({})
     const stopping = new AbortController()
-    const reading = reader.read({ s1: '$' }, 20_000, stopping.signal)
+    const reading = reader.read({ s1: '$' }, 20_000, { signal: stopping.signal })
     await until(isBlocked)
     const abortedAt = performance.now()
     stopping.abort()
@@ -332,6 +332,17 @@ describe('a blocking reader', () => {
     await until(() => !isBlocked())
     server.cli('XADD', 's1', '7-1', 'a', 'b')
     expect(await reader.read({ s1: '0-0' }, 20_000)).toEqual({ s1: '7-1' })
+  })
+
+  it('waits on the connection that it is told, and never on a later one', async () => {
+    const reader = openReader(proxy.url)
+    server.cli('XADD', 's1', '7-1', 'a', 'b')
+    expect(await reader.read({ s1: '0-0' }, 20_000)).toEqual({ s1: '7-1' })
+    const over = reader.connections
+    expect(await reader.read({ s1: '0-0' }, 20_000, { over })).toEqual({ s1: '7-1' })
+    proxy.cutAll()
+    await until(() => reader.read({ s1: '0-0' }, 20_000).catch(() => undefined))
+    expect(await reader.read({ s1: '7-1' }, 20_000, { over })).toEqual({})
   })
 
   it('does not wait for ever on a half-open socket', async () => {

@@ -19,6 +19,12 @@ export interface RedisTransportOptions {
 
 const doorbellRetryMs = 500
 
+interface Idle {
+  readonly reply: ClaimReply
+  /** The doorbell's connection as it was before the claim: where that still stands, the server is the one that answered. */
+  readonly over: number
+}
+
 /**
  * The transport of nodes inside the trust boundary: three connections, for steps, for heartbeats and for
  * the blocking wait, so that none of them delays another.
@@ -38,15 +44,19 @@ export async function openRedisTransport(options: RedisTransportOptions): Promis
   const reader = openBlockingReader({ url, tag, name: 'holdfast-doorbell' })
   const functions = functionsOf(steps, tag)
   const heartbeats = functionsOf(beats, tag)
-  /** The last claim, where it left nothing to look at: what comes after it is waited for. */
-  let idleSince: ClaimReply | undefined
+  /** The last claim, where it left nothing to look at: what comes after it is waited for, once. */
+  let idleSince: Idle | undefined
 
-  async function waitForWork(host: string, idle: ClaimReply, options: ClaimSendOptions): Promise<void> {
+  async function waitForWork(
+    host: string,
+    { reply: idle, over }: Idle,
+    options: ClaimSendOptions,
+  ): Promise<void> {
     const untilNextMs = (idle.nextAtMs ?? Number.POSITIVE_INFINITY) - idle.nowMs
     const waitMs = Math.max(1, Math.min(untilNextMs, options.waitMs))
     const streams = { [keys.stream(host)]: idle.streamId, [keys.bell(host)]: idle.bellId }
     try {
-      await reader.read(streams, waitMs, options.signal)
+      await reader.read(streams, waitMs, { signal: options.signal, over })
     } catch (error) {
       log.warn({ error: String(error) }, 'the doorbell is out of reach; claiming again instead')
       const pauseMs = Math.min(waitMs, doorbellRetryMs)
@@ -62,12 +72,16 @@ export async function openRedisTransport(options: RedisTransportOptions): Promis
     heartbeat: heartbeats.heartbeat,
     leave: functions.leave,
     claim: async (who, request, count, options) => {
-      if (idleSince !== undefined && options.waitMs > 0) {
-        await waitForWork(who.host, idleSince, options)
-        if (options.signal.aborted) return { ...idleSince, ghosts: [], missing: [], deliveries: [] }
+      const idle = idleSince
+      // A claim that fails is made again without a wait: the server that answers by then may be behind what this saw.
+      idleSince = undefined
+      if (idle !== undefined && options.waitMs > 0) {
+        await waitForWork(who.host, idle, options)
+        if (options.signal.aborted) return { ...idle.reply, ghosts: [], missing: [], deliveries: [] }
       }
+      const over = reader.connections
       const reply = await functions.claim(who, request, count, { onSent: options.onSent })
-      idleSince = reply.more ? undefined : reply
+      if (!reply.more) idleSince = { reply, over }
       return reply
     },
     mirror: functions.mirror,
