@@ -197,6 +197,8 @@ export interface StreamEntry {
 export interface BlockingReader {
   /** How many connections there have been: another server, or the same started anew, may be behind what one was told. */
   readonly connections: number
+  /** Resolves once there is a connection; rejects with STORE_UNAVAILABLE where there is none in time. */
+  connected(): Promise<void>
   /**
    * Waits up to `blockMs` (at least 1) for an entry after the given id in any of the streams; answers, for
    * each stream that had one, the id of the first such entry. Only the wake-up counts: what is there is read
@@ -227,7 +229,7 @@ export function openBlockingReader(options: {
   /** As of a store. */
   readonly tag?: string | undefined
   readonly name: string
-  /** Milliseconds a read waits for a connection; 5,000 when absent. */
+  /** Milliseconds that a read, or `connected`, waits for a connection; 5,000 when absent. */
   readonly connectDeadlineMs?: number | undefined
 }): BlockingReader {
   const connectDeadlineMs = options.connectDeadlineMs ?? defaultDeadlineMs
@@ -291,6 +293,7 @@ export function openBlockingReader(options: {
     get connections() {
       return link.connections
     },
+    connected: () => link.whenUsable(connectDeadlineMs),
     read: async (streams, blockMs, given = {}) => {
       const found = await blockingRead(streams, 1, blockMs, given)
       return Object.fromEntries(found.map(([stream, entries]) => [stream, entries.at(-1)?.id ?? '']))

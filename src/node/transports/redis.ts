@@ -34,14 +34,16 @@ export async function openRedisTransport(options: RedisTransportOptions): Promis
   const { redis: url, luaDir, log } = options
   const keys = keysOf(options.hub)
   const { tag } = keys
-  const steps = await openStore({ url, tag, name: 'holdfast-node', luaDir })
-  const beats = await openStore({ url, tag, name: 'holdfast-heartbeat', luaDir }).catch(
-    async (error: unknown) => {
-      await steps.close()
-      throw error
-    },
-  )
   const reader = openBlockingReader({ url, tag, name: 'holdfast-doorbell' })
+  const opening = [
+    openStore({ url, tag, name: 'holdfast-node', luaDir }),
+    openStore({ url, tag, name: 'holdfast-heartbeat', luaDir }),
+  ] as const
+  // The doorbell too: a wait is over the connection that was there at the claim before it.
+  const [steps, beats] = await Promise.all([...opening, reader.connected()]).catch(async (error: unknown) => {
+    await Promise.allSettled([...opening.map(async (store) => (await store).close()), reader.close()])
+    throw error
+  })
   const functions = functionsOf(steps, tag)
   const heartbeats = functionsOf(beats, tag)
   /** The last claim, where it left nothing to look at: what comes after it is waited for, once. */
