@@ -10,6 +10,20 @@ export {
   type ThrowInstead,
 } from './client/effects.js'
 export type {
+  AcceptedDelivery,
+  AttemptResolved,
+  AttemptView,
+  BulkReply,
+  DeliveryView,
+  HeldEntry,
+  MessageView,
+  OperatorReply,
+  TimelineEntry,
+  UnknownEntry,
+  WhyReply,
+} from './contract/delivery-views.js'
+export type { EffectView } from './contract/effect-views.js'
+export type {
   EffectBasis,
   EffectCalls,
   EffectClaim,
@@ -30,6 +44,14 @@ export {
   isHoldfastError,
 } from './contract/errors.js'
 export type { EventsOptions, HubEvent } from './contract/events.js'
+export type {
+  FenceReply,
+  FenceView,
+  HostView,
+  LiftReply,
+  NodeView,
+  PendingEntry,
+} from './contract/host-views.js'
 export type {
   Accepted,
   ActOptions,
@@ -73,37 +95,15 @@ export {
 export type { MessageHead, Overview } from './contract/overview.js'
 export { type HashOptions, hashPayload } from './contract/payload-hash.js'
 export type { OnPoint, Point } from './contract/points.js'
+export type { PrincipalView } from './contract/principal-views.js'
 export type { Role } from './contract/principals.js'
 export type { RedisAddress, RedisTls } from './contract/redis-address.js'
+export type { SessionReply, SessionView } from './contract/session-views.js'
 export type { CloseReason, SessionClosing, SessionOpening, SessionState } from './contract/sessions.js'
 export { type SettingName, settings } from './contract/settings.js'
 export { type DeliveryState, deliveryStates } from './contract/states.js'
-export type {
-  AcceptedDelivery,
-  AttemptResolved,
-  AttemptView,
-  AuditView,
-  BulkReply,
-  DeliveryView,
-  EffectView,
-  FenceReply,
-  FenceView,
-  HeldEntry,
-  HostView,
-  LiftReply,
-  MessageView,
-  NodeView,
-  OperatorReply,
-  PendingEntry,
-  PrincipalView,
-  SessionReply,
-  SessionView,
-  SettingView,
-  SweepView,
-  TimelineEntry,
-  UnknownEntry,
-  WhyReply,
-} from './contract/views.js'
+export type { ClaimedMessage } from './contract/steps.js'
+export type { AuditView, SettingView, SweepView } from './contract/upkeep-views.js'
 export type { Event, LogEvent } from './contract/wire-log.js'
 export { type Hub, type HubOptions, initRecord, openHub } from './hub/open-hub.js'
 export { type HubSetOptions, openHubSet } from './hub/open-hub-set.js'

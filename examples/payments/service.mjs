@@ -64,9 +64,7 @@ async function pay(order, payment) {
       timeLimitMs,
       probe: whatBecameOf,
     }
-    /** @param {EffectAttempt} effect */
-    const execute = (effect) => charge(effect, payment)
-    const outcome = await effects.run(request, execute)
+    const outcome = await effects.run(request, (effect) => charge(effect, payment))
     if (outcome.kind === 'result') return { status: 200, body: outcome.value }
     if (outcome.kind === 'terminal') return { status: 402, body: { error: outcome.errorCode } }
     return { status: 503, body: { error: outcome.kind } }

@@ -1,6 +1,6 @@
 import { z } from 'zod'
+import type { BulkReply } from '../contract/delivery-views.js'
 import type { ActOptions, BulkFilter, HubCalls, OperatorAct } from '../contract/hub.js'
-import type { BulkReply } from '../contract/views.js'
 import { type ExitCode, exitCodes } from './failure.js'
 import { value } from './flags.js'
 import { answer, fields, print, printTable, say } from './output.js'

@@ -1,4 +1,4 @@
-import type { FenceView } from '../contract/views.js'
+import type { FenceView } from '../contract/host-views.js'
 import type { NamedHub } from './completion-hub.js'
 
 /** Something that may stand where the cursor is, and what it is. */

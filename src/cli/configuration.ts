@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
-import type { SettingView } from '../contract/views.js'
+import type { SettingView } from '../contract/upkeep-views.js'
 import { withHub } from './context.js'
 import { usageError } from './failure.js'
 import { action, value } from './flags.js'

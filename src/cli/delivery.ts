@@ -1,7 +1,13 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
+import type {
+  AttemptView,
+  DeliveryView,
+  OperatorReply,
+  TimelineEntry,
+  WhyReply,
+} from '../contract/delivery-views.js'
 import type { DeliveryPage } from '../contract/hub.js'
-import type { AttemptView, DeliveryView, OperatorReply, TimelineEntry, WhyReply } from '../contract/views.js'
 import { actOnAll, bulkFlags, liveStates, problemOfChoice } from './bulk.js'
 import { withHub } from './context.js'
 import { exitCodes } from './failure.js'

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
+import type { EffectView } from '../contract/effect-views.js'
 import type { EffectSettled } from '../contract/effects.js'
-import type { EffectView } from '../contract/views.js'
 import { addResolutionOptions, resolution } from './attempt.js'
 import { withHub } from './context.js'
 import { action, value } from './flags.js'

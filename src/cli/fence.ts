@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
-import type { FenceReply, FenceView, LiftReply } from '../contract/views.js'
+import type { FenceReply, FenceView, LiftReply } from '../contract/host-views.js'
 import { fenceText } from '../hub/lists.js'
 import { withHub } from './context.js'
 import { action, value } from './flags.js'

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
+import type { FenceReply, HostView, NodeView } from '../contract/host-views.js'
 import type { HubCalls } from '../contract/hub.js'
-import type { FenceReply, HostView, NodeView } from '../contract/views.js'
 import { withHub } from './context.js'
 import { action, value } from './flags.js'
 import { answer, type Cell, fields, hubCell, hubHead, print, printTable, say } from './output.js'

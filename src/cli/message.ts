@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Command } from 'commander'
 import { z } from 'zod'
-import type { MessageView } from '../contract/views.js'
+import type { MessageView } from '../contract/delivery-views.js'
 import { withHub } from './context.js'
 import { deliveryHead, deliveryRow } from './delivery.js'
 import { action, repeatable, value } from './flags.js'

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
-import type { PendingEntry } from '../contract/views.js'
+import type { PendingEntry } from '../contract/host-views.js'
 import { withHub } from './context.js'
 import { action, value } from './flags.js'
 import { answer, hubCell, hubHead, printTable } from './output.js'

@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import type { Command } from 'commander'
 import { z } from 'zod'
-import { HoldfastError, isHoldfastError } from '../contract/errors.js'
+import type { DeliveryView, MessageView } from '../contract/delivery-views.js'
+import { HoldfastError, isRepeatable } from '../contract/errors.js'
 import type { Accepted, HubCalls } from '../contract/hub.js'
 import type { OutgoingMessage } from '../contract/message.js'
-import type { DeliveryView, MessageView } from '../contract/views.js'
 import { osUser, type Settings } from './config.js'
 import { withHub } from './context.js'
 import { deliveryHead, deliveryRow } from './delivery.js'
@@ -180,21 +180,10 @@ async function readPayload(source: string): Promise<Buffer<ArrayBuffer>> {
   return Buffer.concat(chunks)
 }
 
-/** The last answer of a call that was repeated: an earlier try may have been accepted. */
-const mayBeAccepted = [
-  'STORE_UNAVAILABLE',
-  'DEADLINE_EXCEEDED',
-  'NOT_REPLICATED',
-  'HUB_UNREACHABLE',
-  'OVERLOADED',
-  'SHUTTING_DOWN',
-  'RATE_LIMITED',
-  'INTERNAL',
-] as const
-
 /** Where nobody knows whether it was accepted, only the key makes a retry the same message. */
 export function withKey(error: unknown, key: string): unknown {
-  if (!isHoldfastError(error, ...mayBeAccepted)) return error
+  // The call was repeated: an earlier try may have been accepted.
+  if (!isRepeatable(error)) return error
   const text = error.message.slice(error.code.length + 1)
   const next = `repeat the same send with --key ${key}: it cannot be accepted twice`
   return new HoldfastError(error.code, text, { cause: error, next })

@@ -1,6 +1,7 @@
+import type { HeldEntry, UnknownEntry } from '../contract/delivery-views.js'
+import type { FenceView, HostView } from '../contract/host-views.js'
 import type { HubCalls } from '../contract/hub.js'
 import type { Overview } from '../contract/overview.js'
-import type { FenceView, HeldEntry, HostView, UnknownEntry } from '../contract/views.js'
 
 /** What changed in a second between two readings. */
 export interface Rates {

@@ -1,5 +1,5 @@
+import type { FenceView, NodeView } from '../contract/host-views.js'
 import { deliveryStates } from '../contract/states.js'
-import type { FenceView, NodeView } from '../contract/views.js'
 import { visible } from './output.js'
 import type { ScreenLine } from './screen.js'
 import { isoTime, shortDuration } from './times.js'

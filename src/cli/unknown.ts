@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
-import type { UnknownEntry } from '../contract/views.js'
+import type { UnknownEntry } from '../contract/delivery-views.js'
 import { withHub } from './context.js'
 import { action } from './flags.js'
 import { answer, printTable } from './output.js'

@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
 import { backoffMs } from '../contract/backoff.js'
-import { HoldfastError, isErrorCode, isHoldfastError } from '../contract/errors.js'
+import { HoldfastError, isErrorCode, isRepeatable } from '../contract/errors.js'
 import { ExchangeFailure, type ExchangeReply, type ExchangerTls, openExchanger } from './exchange.js'
 
 /** How a hub is reached over HTTP. */
@@ -155,22 +155,6 @@ export function openCalls(address: HubAddress & { readonly deadlineMs?: number |
     repeated({}, (deadlineMs) => exchanged({ method: 'GET', path, deadlineMs }))
 
   return { call, repeat, bytes, stream, close }
-}
-
-/** Errors that say nothing about the call itself: the same call may be made again. */
-export function isRepeatable(error: unknown): boolean {
-  return isHoldfastError(
-    error,
-    'HUB_UNREACHABLE',
-    'DEADLINE_EXCEEDED',
-    'NOT_REPLICATED',
-    'STORE_UNAVAILABLE',
-    'NOT_ATTESTED',
-    'OVERLOADED',
-    'SHUTTING_DOWN',
-    'RATE_LIMITED',
-    'INTERNAL',
-  )
 }
 
 const jsonType = { 'content-type': 'application/json' }

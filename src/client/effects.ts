@@ -5,12 +5,11 @@ import type {
   EffectBasis,
   EffectCalls,
   EffectClaimed,
-  EffectRecord,
   EffectRefused,
   EffectSettled,
   EffectUnknown,
 } from '../contract/effects.js'
-import { HoldfastError, isHoldfastError } from '../contract/errors.js'
+import { HoldfastError, isHoldfastError, isRepeatable } from '../contract/errors.js'
 import {
   isTypedOutcome,
   type NotSent,
@@ -19,6 +18,7 @@ import {
   type Terminal,
 } from '../contract/outcomes.js'
 import { hashPayload } from '../contract/payload-hash.js'
+import { bare, jsonOf, recorded, shortened, unknownBecause } from './effect-outcomes.js'
 
 /** One non-idempotent action, under an id that its caller mints and uses again for every retry. */
 export interface EffectRequest {
@@ -59,12 +59,14 @@ export type EffectOutcome<Value = unknown> =
   | { readonly kind: 'not_sent'; readonly errorCode: string; readonly errorJson?: string | undefined }
   | EffectUnknown
 
-/** The error that stands where a handler returns a failure instead of throwing it. */
-type Ambiguous<Value> = Value extends NotSent | Terminal
+/** The failure that a handler returns instead of throwing it; of a value of type `any` nothing is known. */
+type Ambiguous<Value> = 0 extends 1 & Value
   ? never
-  : Value extends Error | { readonly kind: 'outcome_unknown' | 'not_sent' | 'terminal' | 'unknown' }
-    ? Value
-    : never
+  : Value extends NotSent | Terminal
+    ? never
+    : Value extends Error | { readonly kind: 'outcome_unknown' | 'not_sent' | 'terminal' | 'unknown' }
+      ? Value
+      : never
 
 /** Nothing, or the complaint that a handler returns a failure. */
 export type ThrowInstead<Value> = [Ambiguous<Value>] extends [never]
@@ -150,7 +152,7 @@ export function createEffects(calls: EffectCalls, options: EffectsOptions): Effe
         return await call()
       } catch (error) {
         const waitMs = backoffMs(retry, failures)
-        if (!isAway(error) || clock.monotonic() + waitMs > deadlineAt) throw error
+        if (!isRepeatable(error) || clock.monotonic() + waitMs > deadlineAt) throw error
         await sleep(waitMs)
       }
     }
@@ -304,21 +306,6 @@ export function createEffects(calls: EffectCalls, options: EffectsOptions): Effe
   }
 }
 
-function isAway(error: unknown): boolean {
-  return isHoldfastError(
-    error,
-    'STORE_UNAVAILABLE',
-    'NOT_ATTESTED',
-    'DEADLINE_EXCEEDED',
-    'NOT_REPLICATED',
-    'HUB_UNREACHABLE',
-    'OVERLOADED',
-    'SHUTTING_DOWN',
-    'RATE_LIMITED',
-    'INTERNAL',
-  )
-}
-
 function basisOf({ probe, idempotent }: EffectRequest): EffectBasis | undefined {
   if (probe !== undefined) return 'probe'
   return idempotent === true ? 'idempotent' : undefined
@@ -326,39 +313,4 @@ function basisOf({ probe, idempotent }: EffectRequest): EffectBasis | undefined 
 
 function seenKey(id: string, { epoch }: EffectUnknown): string {
   return `${epoch} ${id}`
-}
-
-function recorded(record: Exclude<EffectRecord, EffectUnknown>): EffectOutcome {
-  if (record.kind === 'result') {
-    return { kind: 'result', value: JSON.parse(record.result) as unknown, replayed: true }
-  }
-  return { kind: 'terminal', errorCode: record.errorCode, errorJson: record.errorJson }
-}
-
-function bare({ kind, errorCode, errorJson }: NotSent | Terminal): Outcome {
-  return { kind, errorCode, ...(errorJson === undefined ? {} : { errorJson }) }
-}
-
-/** It did execute, whatever its value looks like: one that JSON cannot state is left out, and says so. */
-function jsonOf(value: unknown): string {
-  try {
-    return JSON.stringify(value) ?? 'null'
-  } catch (error) {
-    return JSON.stringify({ omitted: String(error).slice(0, 500) })
-  }
-}
-
-/** What happened is recorded even where its body is over the limit: the body is left out, and says so. */
-function shortened(outcome: Outcome, limit: string): Outcome {
-  const body = JSON.stringify({ omitted: `the body was over the limit (${limit})` })
-  return outcome.kind === 'result' ? { kind: 'result', result: body } : { ...outcome, errorJson: body }
-}
-
-function unknownBecause(errorCode: string, error: unknown): Extract<Outcome, { kind: 'outcome_unknown' }> {
-  const message = error instanceof Error ? error.message : String(error)
-  return {
-    kind: 'outcome_unknown',
-    errorCode,
-    errorJson: JSON.stringify({ message: message.slice(0, 1000) }),
-  }
 }

@@ -2,11 +2,11 @@ import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { EventSourceParserStream } from 'eventsource-parser/stream'
 import { backoffMs } from '../contract/backoff.js'
-import { HoldfastError } from '../contract/errors.js'
+import { HoldfastError, isRepeatable } from '../contract/errors.js'
 import type { EventsOptions, HubEvent } from '../contract/events.js'
 import type { LogFilter } from '../contract/log-filter.js'
 import { eventSchema, gapSchema } from '../contract/wire.js'
-import { type Calls, isRepeatable } from './calls.js'
+import type { Calls } from './calls.js'
 import { query } from './paths.js'
 
 const retry = { leastMs: 100, mostMs: 5000 }

@@ -1,5 +1,6 @@
 /** A hub over HTTP, from the other side: for producers and operators. */
 
+export type { DeliveryView, MessageView } from '../contract/delivery-views.js'
 export type { EffectCalls } from '../contract/effects.js'
 export { type ErrorCode, HoldfastError, isHoldfastError } from '../contract/errors.js'
 export type { EventsOptions, HubEvent } from '../contract/events.js'
@@ -20,7 +21,6 @@ export type { MessageInput, Recipient } from '../contract/message.js'
 export { notSent, type ProbeAnswer, terminal } from '../contract/outcomes.js'
 export type { MessageHead, Overview } from '../contract/overview.js'
 export { type HashOptions, hashPayload } from '../contract/payload-hash.js'
-export type { DeliveryView, MessageView } from '../contract/views.js'
 export type { LogEvent } from '../contract/wire-log.js'
 export type { HubAddress } from './calls.js'
 export {

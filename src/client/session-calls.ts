@@ -1,11 +1,7 @@
+import { attemptResolvedSchema, operatorReplySchema } from '../contract/delivery-views.js'
 import type { HubCalls } from '../contract/hub.js'
+import { sessionReplySchema, sessionViewSchema } from '../contract/session-views.js'
 import { sessionScope } from '../contract/sessions.js'
-import {
-  attemptResolvedSchema,
-  operatorReplySchema,
-  sessionReplySchema,
-  sessionViewSchema,
-} from '../contract/views.js'
 import { sessionsReply } from '../contract/wire-sessions.js'
 import type { Calls } from './calls.js'
 import { part, query } from './paths.js'

@@ -1,6 +1,6 @@
 import type { HubCalls } from '../contract/hub.js'
 import type { SweepName } from '../contract/sweeps.js'
-import { auditSchema, type SweepRunView } from '../contract/views.js'
+import { auditSchema, type SweepRunView } from '../contract/upkeep-views.js'
 import { sweepRunsReply, sweepsReply } from '../contract/wire.js'
 import type { Calls } from './calls.js'
 import { part } from './paths.js'

@@ -1,34 +1,27 @@
-import type { EffectCalls, EffectSettled } from './effects.js'
-import type { EventsOptions, HubEvent } from './events.js'
-import type { LogFilter } from './log-filter.js'
-import type { OutgoingMessage, Recipient } from './message.js'
-import type { MessageHead, Overview } from './overview.js'
-import type { Role } from './principals.js'
-import type { SessionClosing, SessionOpening } from './sessions.js'
-import type { DeliveryState } from './states.js'
 import type {
   AcceptedDelivery,
   AttemptResolved,
-  AuditView,
   BulkReply,
   DeliveryView,
-  EffectView,
-  FenceReply,
-  FenceView,
   HeldEntry,
-  HostView,
-  LiftReply,
   MessageView,
   OperatorReply,
-  PendingEntry,
-  PrincipalView,
-  SessionReply,
-  SessionView,
-  SettingView,
-  SweepView,
   UnknownEntry,
   WhyReply,
-} from './views.js'
+} from './delivery-views.js'
+import type { EffectView } from './effect-views.js'
+import type { EffectCalls, EffectSettled } from './effects.js'
+import type { EventsOptions, HubEvent } from './events.js'
+import type { FenceReply, FenceView, HostView, LiftReply, PendingEntry } from './host-views.js'
+import type { LogFilter } from './log-filter.js'
+import type { OutgoingMessage, Recipient } from './message.js'
+import type { MessageHead, Overview } from './overview.js'
+import type { PrincipalView } from './principal-views.js'
+import type { Role } from './principals.js'
+import type { SessionReply, SessionView } from './session-views.js'
+import type { SessionClosing, SessionOpening } from './sessions.js'
+import type { DeliveryState } from './states.js'
+import type { AuditView, SettingView, SweepView } from './upkeep-views.js'
 import type { LogEvent } from './wire-log.js'
 
 /** The answer to accept: the message's id and its deliveries, the same for every repeat of the key. */

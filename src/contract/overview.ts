@@ -1,7 +1,7 @@
 import { z } from 'zod'
+import { messageViewSchema } from './delivery-views.js'
 import { effectBases } from './effects.js'
 import { deliveryStates } from './states.js'
-import { messageViewSchema } from './views.js'
 
 // What shows a hub at a glance, in the SDK and over HTTP alike. Times are Unix ms by the clock of Redis.
 

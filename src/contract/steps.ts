@@ -44,6 +44,18 @@ export interface HeartbeatReply {
 /** How a claimed delivery came to this node. */
 export type ClaimedHow = 'new' | 'parked' | 'resume' | 'takeover'
 
+/** What a delivery carries, beside its payload. */
+export interface ClaimedMessage {
+  readonly id: string
+  readonly conversation: string
+  readonly sender: string
+  /** The id of the message that its sender named as its parent. */
+  readonly parent?: string
+  readonly contentType?: string
+  /** Of the payload, in lower-case hex. */
+  readonly sha256: string
+}
+
 /** One delivery in the answer to a claim, with its message. */
 export interface ClaimedDelivery {
   readonly id: string
@@ -55,14 +67,7 @@ export interface ClaimedDelivery {
   readonly session?: string
   /** The session's epoch, when it was claimed. */
   readonly sessionEpoch?: number | undefined
-  readonly message: {
-    readonly id: string
-    readonly conversation: string
-    readonly sender: string
-    readonly parent?: string
-    readonly contentType?: string
-    readonly sha256: string
-  }
+  readonly message: ClaimedMessage
   readonly payload: Buffer
 }
 

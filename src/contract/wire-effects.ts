@@ -1,7 +1,7 @@
 import { z } from 'zod'
+import { effectViewSchema } from './effect-views.js'
 import { effectBases, effectStatuses } from './effects.js'
 import { outcomeKinds } from './outcomes.js'
-import { effectViewSchema } from './views.js'
 import { anyJson, attemptId, count, cursor, id, pageMembers, text, wireOutcome } from './wire-parts.js'
 
 // Bodies and answers of effects and of operators' resolutions, over HTTP.

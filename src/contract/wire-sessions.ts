@@ -1,6 +1,6 @@
 import { z } from 'zod'
+import { sessionViewSchema } from './session-views.js'
 import { closeReasons, isScope, terminalOf } from './sessions.js'
-import { sessionViewSchema } from './views.js'
 import { count, cursor, epoch, host, id, text } from './wire-parts.js'
 
 // Bodies, queries and answers of the routes on sessions, and of an operator's word on a delivery in doubt.

@@ -1,25 +1,21 @@
 import { z } from 'zod'
+import {
+  acceptedDeliverySchema,
+  deliveryViewSchema,
+  heldEntrySchema,
+  unknownEntrySchema,
+} from './delivery-views.js'
 import { errorCatalogue } from './errors.js'
+import { fenceViewSchema, hostViewSchema, pendingEntrySchema } from './host-views.js'
 import { hostConcerns } from './hub.js'
 import { recipientSchema } from './message.js'
 import { messageHeadSchema } from './overview.js'
+import { principalViewSchema } from './principal-views.js'
 import { roles } from './principals.js'
 import { settings } from './settings.js'
 import { deliveryStates } from './states.js'
 import { sweepNames } from './sweeps.js'
-import {
-  acceptedDeliverySchema,
-  deliveryViewSchema,
-  fenceViewSchema,
-  heldEntrySchema,
-  hostViewSchema,
-  pendingEntrySchema,
-  principalViewSchema,
-  settingViewSchema,
-  sweepRunSchema,
-  sweepViewSchema,
-  unknownEntrySchema,
-} from './views.js'
+import { settingViewSchema, sweepRunSchema, sweepViewSchema } from './upkeep-views.js'
 import {
   anyJson,
   cursor,

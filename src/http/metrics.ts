@@ -1,6 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { Overview } from '../contract/overview.js'
-import type { SweepView } from '../contract/views.js'
+import type { SweepView } from '../contract/upkeep-views.js'
 import type { OnCall } from '../record/connections.js'
 
 /** What `/metrics` shows. Units are seconds and bytes; docs/metrics.md describes every name. */

@@ -1,5 +1,5 @@
 import type { SweepName } from '../contract/sweeps.js'
-import type { SweepRunView } from '../contract/views.js'
+import type { SweepRunView } from '../contract/upkeep-views.js'
 import type { OpenedHub } from '../hub/open-hub.js'
 
 /** The sweeps of a server's process. */

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { backoffMs } from '../contract/backoff.js'
 import { type Batcher, createBatcher } from '../contract/batcher.js'
+import type { AcceptedDelivery, DeliveryView } from '../contract/delivery-views.js'
 import { HoldfastError, isHoldfastError } from '../contract/errors.js'
 import type { Accepted } from '../contract/hub.js'
 import { messageId } from '../contract/ids.js'
@@ -11,7 +12,6 @@ import {
   type Recipient,
 } from '../contract/message.js'
 import { aroundCall, type OnPoint } from '../contract/points.js'
-import type { AcceptedDelivery, DeliveryView } from '../contract/views.js'
 import type { Store } from '../record/connections.js'
 import type { FanOutReply, Functions } from '../record/functions.js'
 import type { Keys } from '../record/keys.js'

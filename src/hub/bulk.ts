@@ -1,6 +1,6 @@
+import type { BulkReply, OperatorReply } from '../contract/delivery-views.js'
 import { HoldfastError, isHoldfastError } from '../contract/errors.js'
 import type { BulkFilter, BulkOptions, DeliveryPage, OperatorAct } from '../contract/hub.js'
-import type { BulkReply, OperatorReply } from '../contract/views.js'
 import { present } from '../record/replies.js'
 
 const actsAtOnce = 16

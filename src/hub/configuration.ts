@@ -1,6 +1,6 @@
 import { HoldfastError } from '../contract/errors.js'
 import { type Setting, type SettingName, settings } from '../contract/settings.js'
-import type { SettingView } from '../contract/views.js'
+import type { SettingView } from '../contract/upkeep-views.js'
 import type { Functions } from '../record/functions.js'
 import type { Keys } from '../record/keys.js'
 import type { Reader } from '../record/reader.js'

@@ -1,7 +1,7 @@
+import type { DeliveryView } from '../contract/delivery-views.js'
 import { HoldfastError } from '../contract/errors.js'
 import type { DeliveryFilter, DeliveryPage } from '../contract/hub.js'
 import { messageId, printableId } from '../contract/ids.js'
-import type { DeliveryView } from '../contract/views.js'
 import type { Keys } from '../record/keys.js'
 import type { Reader } from '../record/reader.js'
 import { present } from '../record/replies.js'

@@ -1,14 +1,8 @@
+import type { HeldEntry, UnknownEntry } from '../contract/delivery-views.js'
+import type { EffectView } from '../contract/effect-views.js'
+import type { FenceView, HostView, NodeView, PendingEntry } from '../contract/host-views.js'
 import type { HostConcern, HostPageOptions, Page, PageOptions } from '../contract/hub.js'
 import { hostId, isHostId, isId } from '../contract/ids.js'
-import type {
-  EffectView,
-  FenceView,
-  HeldEntry,
-  HostView,
-  NodeView,
-  PendingEntry,
-  UnknownEntry,
-} from '../contract/views.js'
 import type { Keys } from '../record/keys.js'
 import { type Reader, timeOf } from '../record/reader.js'
 import { present } from '../record/replies.js'

@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
+import type { OperatorReply } from '../contract/delivery-views.js'
 import { HoldfastError } from '../contract/errors.js'
+import type { PendingEntry } from '../contract/host-views.js'
 import type {
   Accepted,
   ActOptions,
@@ -17,7 +19,6 @@ import type { MessageInput } from '../contract/message.js'
 import { allOf } from '../contract/pages.js'
 import type { OnPoint } from '../contract/points.js'
 import type { RedisAddress } from '../contract/redis-address.js'
-import type { OperatorReply, PendingEntry } from '../contract/views.js'
 import { type OnCall, openBlockingReader, openStore, type Store } from '../record/connections.js'
 import { functionsOf, type InitReply } from '../record/functions.js'
 import { type Keys, keysOf } from '../record/keys.js'

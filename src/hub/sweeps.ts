@@ -1,5 +1,5 @@
 import { type SweepName, sweepNames, sweepSetting, sweeps } from '../contract/sweeps.js'
-import type { SweepView } from '../contract/views.js'
+import type { SweepView } from '../contract/upkeep-views.js'
 import type { Keys } from '../record/keys.js'
 import type { Reader } from '../record/reader.js'
 import { present } from '../record/replies.js'

@@ -1,4 +1,4 @@
-import type { AttemptView, TimelineEntry } from '../contract/views.js'
+import type { AttemptView, TimelineEntry } from '../contract/delivery-views.js'
 import { present } from '../record/replies.js'
 
 type Row = ReadonlyMap<string, string>

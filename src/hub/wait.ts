@@ -1,5 +1,5 @@
+import type { MessageView } from '../contract/delivery-views.js'
 import { HoldfastError } from '../contract/errors.js'
-import type { MessageView } from '../contract/views.js'
 import type { Keys } from '../record/keys.js'
 import type { Reader } from '../record/reader.js'
 import { lastLogId } from './log.js'

@@ -1,4 +1,5 @@
 import type { NotSent, Outcome, ProbeAnswer, Terminal } from '../contract/outcomes.js'
+import type { ClaimedMessage } from '../contract/steps.js'
 
 /** What an executor is given for one attempt. */
 export interface Attempt {
@@ -19,14 +20,7 @@ export interface Attempt {
   readonly host: string
   readonly node: string
   readonly target: { readonly host: string; readonly session?: string }
-  readonly message: {
-    readonly id: string
-    readonly conversation: string
-    readonly sender: string
-    readonly parent?: string
-    readonly contentType?: string
-    readonly sha256: string
-  }
+  readonly message: ClaimedMessage
   /** The payload, byte for byte as it was accepted. */
   readonly payload: Buffer
   /** Aborted at the time limit, or when the node must stop. */

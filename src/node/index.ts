@@ -10,6 +10,7 @@ export {
   terminal,
 } from '../contract/outcomes.js'
 export { type Point, points } from '../contract/points.js'
+export type { ClaimedMessage } from '../contract/steps.js'
 export { crashPoint } from './crash-point.js'
 export {
   createNode,

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { backoffMs } from '../contract/backoff.js'
-import { type HoldfastError, isHoldfastError } from '../contract/errors.js'
+import { type HoldfastError, isHoldfastError, isRepeatable } from '../contract/errors.js'
 import type { NodeLog } from './log.js'
 
 /** Repeats steps that are safe to repeat, for as long as the node lives. */
@@ -73,21 +73,7 @@ export function isFinal(error: unknown): error is HoldfastError {
   return isHoldfastError(error, 'SUPERSEDED', 'MIRROR_CLONED', 'LEFT', 'UNAUTHENTICATED', 'FORBIDDEN')
 }
 
-/** Errors that say nothing about the call itself: it is repeated as it is. */
+/** Errors that a node waits out: another call, or a hand, may put right what is behind them. */
 export function isTransient(error: unknown): error is HoldfastError {
-  return isHoldfastError(
-    error,
-    'STORE_UNAVAILABLE',
-    'DEADLINE_EXCEEDED',
-    'NOT_REPLICATED',
-    'STORE_UNKNOWN',
-    'NOT_ATTESTED',
-    'LIBRARY_NEWER',
-    'RECORD_DAMAGED',
-    'HUB_UNREACHABLE',
-    'OVERLOADED',
-    'SHUTTING_DOWN',
-    'RATE_LIMITED',
-    'INTERNAL',
-  )
+  return isRepeatable(error) || isHoldfastError(error, 'STORE_UNKNOWN', 'LIBRARY_NEWER', 'RECORD_DAMAGED')
 }

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { backoffMs } from '../contract/backoff.js'
-import { type HoldfastError, isHoldfastError } from '../contract/errors.js'
+import { isRepeatable } from '../contract/errors.js'
 import { isAfter } from '../contract/log-ids.js'
 import type { JoinReply, NodeIdentity } from '../contract/steps.js'
 import { type Attempts, createAttempts } from './attempts.js'
@@ -14,7 +14,7 @@ import { createLanes, type Lanes } from './lanes.js'
 import type { NodeLog } from './log.js'
 import type { Mirror } from './mirror.js'
 import type { NodeOptions, NodeSettings } from './node-options.js'
-import { createPersistence, isTransient } from './persistence.js'
+import { createPersistence } from './persistence.js'
 import { treeAlive } from './process-identity.js'
 import { createRecovery, type Recovery } from './recovery.js'
 import { createReports } from './reports.js'
@@ -208,16 +208,12 @@ async function join(ask: () => Promise<JoinReply>, log: NodeLog, signal: AbortSi
     try {
       return await ask()
     } catch (error) {
-      if (!isWaitedOut(error)) throw error
+      // A server or hub that is away, as opposed to one that refuses.
+      if (!isRepeatable(error)) throw error
       log.warn({ error: error.message, failures }, 'joining again')
       await sleep(backoffMs(joinRetry, failures), undefined, { signal })
     }
   }
-}
-
-/** A server or hub that is away, as opposed to one that refuses. */
-function isWaitedOut(error: unknown): error is HoldfastError {
-  return isTransient(error) && !isHoldfastError(error, 'STORE_UNKNOWN', 'LIBRARY_NEWER', 'RECORD_DAMAGED')
 }
 
 /** One at a time: who asks meanwhile waits for the same. */

@@ -1,12 +1,13 @@
+import type { AttemptResolved, OperatorReply } from '../contract/delivery-views.js'
 import type { DeliveryResolution, Resolution } from '../contract/hub.js'
 import type { OutcomeKind } from '../contract/outcomes.js'
+import type { SessionReply } from '../contract/session-views.js'
 import {
   type SessionClosing,
   type SessionOpening,
   type SessionState,
   sessionScope,
 } from '../contract/sessions.js'
-import type { AttemptResolved, OperatorReply, SessionReply } from '../contract/views.js'
 import type { Argument } from './connections.js'
 import { type Fields, number, optionalText, present, stateOf, text } from './replies.js'
 

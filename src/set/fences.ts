@@ -1,6 +1,6 @@
+import type { FenceReply, FenceView, LiftReply } from '../contract/host-views.js'
 import type { FenceOptions, HubCalls } from '../contract/hub.js'
 import { qualifiedId } from '../contract/hub-set.js'
-import type { FenceReply, FenceView, LiftReply } from '../contract/views.js'
 import { askAll, type Member, type Members, onAll, type Said } from './members.js'
 
 type Kind = 'pause' | 'hold' | 'block'

@@ -1,17 +1,16 @@
-import type { Accepted } from '../contract/hub.js'
-import { qualifiedId } from '../contract/hub-set.js'
-import type { MessageHead } from '../contract/overview.js'
 import type {
   AttemptView,
   DeliveryView,
-  EffectView,
   HeldEntry,
   MessageView,
-  PendingEntry,
-  SessionReply,
-  SessionView,
   UnknownEntry,
-} from '../contract/views.js'
+} from '../contract/delivery-views.js'
+import type { EffectView } from '../contract/effect-views.js'
+import type { PendingEntry } from '../contract/host-views.js'
+import type { Accepted } from '../contract/hub.js'
+import { qualifiedId } from '../contract/hub-set.js'
+import type { MessageHead } from '../contract/overview.js'
+import type { SessionReply, SessionView } from '../contract/session-views.js'
 
 // What one hub answers, with its ids as a set says them. Message keys, hosts, nodes and conversations stay as they
 // are: they mean the same on every hub, or are no ids of the record.

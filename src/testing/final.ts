@@ -1,6 +1,7 @@
 // The end of a history: what the record holds, all of it, as the checker reads it.
+
+import type { AttemptView, DeliveryView } from '../contract/delivery-views.js'
 import type { HubCalls } from '../contract/hub.js'
-import type { AttemptView, DeliveryView } from '../contract/views.js'
 import { piecesOf, scanKeys } from '../hub/scan.js'
 import { readDeliveries } from '../hub/views.js'
 import { streamEntriesOf } from '../record/connections.js'

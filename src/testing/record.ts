@@ -1,12 +1,12 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
+import type { MessageView } from '../contract/delivery-views.js'
 import { HoldfastError } from '../contract/errors.js'
 import type { Accepted } from '../contract/hub.js'
 import type { MessageInput } from '../contract/message.js'
 import type { SettingName } from '../contract/settings.js'
 import { type SweepName, sweepNames } from '../contract/sweeps.js'
-import type { MessageView } from '../contract/views.js'
 import { type Hub, initRecord, openHubParts } from '../hub/open-hub.js'
 import { piecesOf, scanKeys } from '../hub/scan.js'
 import type { HoldfastNode } from '../node/create-node.js'

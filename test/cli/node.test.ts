@@ -1,7 +1,7 @@
 import { copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
-import type { UnknownEntry } from '../../src/contract/views.js'
+import type { UnknownEntry } from '../../src/contract/delivery-views.js'
 import { type Hub, initRecord, openHub } from '../../src/hub/open-hub.js'
 import { startTestServer, type TestServer } from '../support/server.js'
 import { until } from '../support/until.js'

@@ -1,14 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { DeliveryView, HeldEntry, MessageView } from '../../src/contract/delivery-views.js'
+import type { FenceView, HostView } from '../../src/contract/host-views.js'
 import type { Accepted } from '../../src/contract/hub.js'
 import { terminal } from '../../src/contract/outcomes.js'
-import type {
-  DeliveryView,
-  FenceView,
-  HeldEntry,
-  HostView,
-  MessageView,
-  SettingView,
-} from '../../src/contract/views.js'
+import type { SettingView } from '../../src/contract/upkeep-views.js'
 import { startNode, stopNodes } from '../support/nodes.js'
 import { type OpenRecord, openRecord } from '../support/record.js'
 import { startTestServer, type TestServer } from '../support/server.js'

@@ -1,12 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { DeliveryView, MessageView, WhyReply } from '../../src/contract/delivery-views.js'
+import type { FenceView, PendingEntry } from '../../src/contract/host-views.js'
 import type { Accepted, DeliveryPage } from '../../src/contract/hub.js'
-import type {
-  DeliveryView,
-  FenceView,
-  MessageView,
-  PendingEntry,
-  WhyReply,
-} from '../../src/contract/views.js'
 import { openStore, type Store } from '../../src/record/connections.js'
 import { functionsOf } from '../../src/record/functions.js'
 import { assembleLibrary } from '../../src/record/library.js'

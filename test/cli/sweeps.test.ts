@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { sweepNames } from '../../src/contract/sweeps.js'
-import type { AuditView, SweepRunView, SweepView } from '../../src/contract/views.js'
+import type { AuditView, SweepRunView, SweepView } from '../../src/contract/upkeep-views.js'
 import type { Finding } from '../../src/hub/doctor.js'
 import { startHubServer, type TestHubServer } from '../support/http.js'
 import { type OpenRecord, openRecord } from '../support/record.js'

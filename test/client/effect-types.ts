@@ -31,6 +31,8 @@ export async function ambiguous(effects: Effects, outcome: Outcome, random: bool
   await effects.run(request, () => (random ? notSent('busy') : { paid: 5 }))
   await effects.run(request, () => ({ kind: 'invoice', number: 7 }))
   await effects.run(request, () => undefined)
+  // Nothing is known of it, so nothing is said against it: what a target answered, as JSON.parse types it.
+  await effects.run(request, async (effect) => JSON.parse(`"${effect.id}"`))
 }
 
 /** The value is there in one arm of four, and without what the SDK has taken out of it. */

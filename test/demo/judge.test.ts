@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { type Case, judge } from '../../examples/demo/judge.mjs'
 import type { Mark } from '../../examples/demo/marks.mjs'
-import type { AttemptView, DeliveryView } from '../../src/contract/views.js'
+import type { AttemptView, DeliveryView } from '../../src/contract/delivery-views.js'
 
 // The judge must bite: a record that is wrong in one point is found wrong in that point.
 

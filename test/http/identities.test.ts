@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { PrincipalInput } from '../../src/contract/hub.js'
-import type { PrincipalView } from '../../src/contract/views.js'
+import type { PrincipalView } from '../../src/contract/principal-views.js'
 import { digestOf } from '../../src/hub/principals.js'
 import { certificate } from '../support/certificate.js'
 import {

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { sweepNames, sweepSetting } from '../../src/contract/sweeps.js'
-import type { AuditView, SweepRunView, SweepView } from '../../src/contract/views.js'
+import type { AuditView, SweepRunView, SweepView } from '../../src/contract/upkeep-views.js'
 import { call, startHubServer, type TestHubServer } from '../support/http.js'
 import { type OpenRecord, openRecord } from '../support/record.js'
 import { startTestServer, type TestServer } from '../support/server.js'

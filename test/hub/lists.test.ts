@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import type { DeliveryView } from '../../src/contract/delivery-views.js'
 import { isHoldfastError } from '../../src/contract/errors.js'
 import type { DeliveryFilter } from '../../src/contract/hub.js'
-import type { DeliveryView } from '../../src/contract/views.js'
 import { group } from '../../src/record/keys.js'
 import { makeRecord, type TestNode, type TestRecord } from '../support/record.js'
 import { startTestServer, type TestServer } from '../support/server.js'

@@ -1,7 +1,7 @@
 import { expect } from 'vitest'
+import type { AttemptView } from '../../src/contract/delivery-views.js'
 import type { MessageInput } from '../../src/contract/message.js'
 import type { Outcome } from '../../src/contract/outcomes.js'
-import type { AttemptView } from '../../src/contract/views.js'
 import type { NodeOptions } from '../../src/node/create-node.js'
 import type { ChildIdentity } from '../../src/node/executor.js'
 import { type Mirror, openMirror } from '../../src/node/mirror.js'

@@ -1,7 +1,7 @@
 import type { Outcome } from '../../src/contract/outcomes.js'
+import type { SessionReply } from '../../src/contract/session-views.js'
 import type { SessionClosing, SessionOpening } from '../../src/contract/sessions.js'
 import type { ClaimedDelivery, StepResult } from '../../src/contract/steps.js'
-import type { SessionReply } from '../../src/contract/views.js'
 import type { OpenRecord, TestNode } from './record.js'
 
 export const scope = '/srv/agents'

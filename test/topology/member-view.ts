@@ -1,7 +1,7 @@
 import { HoldfastError } from '../../src/contract/errors.js'
+import type { FenceView } from '../../src/contract/host-views.js'
 import type { HubCalls } from '../../src/contract/hub.js'
 import { hubOf } from '../../src/contract/hub-set.js'
-import type { FenceView } from '../../src/contract/views.js'
 
 /**
  * A set of hubs as its member alone would look, so that the conformance suite, which speaks of one record, goes through

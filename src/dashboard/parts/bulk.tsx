@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals'
 import { useRef, useState } from 'preact/hooks'
+import type { BulkReply } from '../../contract/delivery-views.js'
 import type { BulkFilter, OperatorAct } from '../../contract/hub.js'
-import type { BulkReply } from '../../contract/views.js'
 import { asRefusal, part, Refusal, rememberActor, send } from '../api.js'
 import { number, plural } from '../format.js'
 import { refreshAll } from '../live.js'

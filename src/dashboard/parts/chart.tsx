@@ -38,8 +38,13 @@ export function Chart({ label: title, unit, times, lines }: ChartProps) {
       const { default: UPlot } = await import('uplot')
       if (isGone) return
       chart.current?.destroy()
-      const style = getComputedStyle(document.documentElement)
-      const colour = (name: string) => style.getPropertyValue(name).trim()
+      // As painted: a variable's own text names the colours of both themes.
+      const colour = (variable: string) => {
+        element.style.color = `var(${variable})`
+        const painted = getComputedStyle(element).color
+        element.style.removeProperty('color')
+        return painted
+      }
       const axis = {
         stroke: colour('--muted'),
         grid: { stroke: colour('--line'), width: 1 },

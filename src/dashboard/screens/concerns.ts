@@ -1,5 +1,5 @@
 import type { Overview } from '../../contract/overview.js'
-import type { SweepView } from '../../contract/views.js'
+import type { SweepView } from '../../contract/upkeep-views.js'
 import { duration, plural, words } from '../format.js'
 import { link } from '../route.js'
 import type { Ready } from './overview.js'

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
+import type { DeliveryView } from '../../contract/delivery-views.js'
 import type { LiveState } from '../../contract/hub.js'
 import { deliveryStates } from '../../contract/states.js'
-import type { DeliveryView } from '../../contract/views.js'
 import { get } from '../api.js'
 import { mayAct } from '../hub.js'
 import { Age, Badge, Head } from '../parts/basics.js'

@@ -1,5 +1,5 @@
+import type { AttemptView, DeliveryView, TimelineEntry, WhyReply } from '../../contract/delivery-views.js'
 import type { MessageHead } from '../../contract/overview.js'
-import type { AttemptView, DeliveryView, TimelineEntry, WhyReply } from '../../contract/views.js'
 import { deliveryAct, resolveAct, resolveDeliveryAct } from '../acts.js'
 import { get, part } from '../api.js'
 import { forDelivery } from '../commands.js'

@@ -1,4 +1,4 @@
-import type { EffectView } from '../../contract/views.js'
+import type { EffectView } from '../../contract/effect-views.js'
 import { resolveAct } from '../acts.js'
 import { get, part } from '../api.js'
 import { mayAct } from '../hub.js'

@@ -1,4 +1,4 @@
-import type { FenceView } from '../../contract/views.js'
+import type { FenceView } from '../../contract/host-views.js'
 import { fenceAct, liftAct } from '../acts.js'
 import { get } from '../api.js'
 import { mayAct } from '../hub.js'

@@ -1,4 +1,4 @@
-import type { HostView, NodeView, PendingEntry } from '../../contract/views.js'
+import type { HostView, NodeView, PendingEntry } from '../../contract/host-views.js'
 import { fenceAct } from '../acts.js'
 import { get, part } from '../api.js'
 import { forHost } from '../commands.js'

@@ -1,4 +1,5 @@
-import type { FenceView, HostView, NodeView, SettingView } from '../../contract/views.js'
+import type { FenceView, HostView, NodeView } from '../../contract/host-views.js'
+import type { SettingView } from '../../contract/upkeep-views.js'
 import { drainAct, liftAct, retireAct } from '../acts.js'
 import { get } from '../api.js'
 import { duration, number } from '../format.js'

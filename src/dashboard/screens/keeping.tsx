@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import type { AuditView, SettingView, SweepView } from '../../contract/views.js'
+import type { AuditView, SettingView, SweepView } from '../../contract/upkeep-views.js'
 import { settingAct, sweepAct } from '../acts.js'
 import { asRefusal, get, type Refusal } from '../api.js'
 import { duration, number } from '../format.js'

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import type { History, ListName, Overview } from '../../contract/overview.js'
 import { deliveryStates } from '../../contract/states.js'
-import type { SweepView } from '../../contract/views.js'
+import type { SweepView } from '../../contract/upkeep-views.js'
 import type { readyReply } from '../../contract/wire.js'
 import { address, get } from '../api.js'
 import { duration, number, plural, rate, words } from '../format.js'

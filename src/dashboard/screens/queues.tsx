@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import type { HeldEntry, UnknownEntry } from '../../contract/views.js'
+import type { HeldEntry, UnknownEntry } from '../../contract/delivery-views.js'
 import { deliveryAct, resolveAct, resolveDeliveryAct } from '../acts.js'
 import { get } from '../api.js'
 import { mayAct } from '../hub.js'

@@ -1,4 +1,4 @@
-import type { SessionView } from '../../contract/views.js'
+import type { SessionView } from '../../contract/session-views.js'
 import { closeSessionAct, fenceAct, rehomeAct } from '../acts.js'
 import { get, part } from '../api.js'
 import { number } from '../format.js'

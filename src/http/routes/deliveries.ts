@@ -1,10 +1,10 @@
-import { type OperatorAct, operatorActs } from '../../contract/hub.js'
 import {
   bulkReplySchema,
   deliveryViewSchema,
   operatorReplySchema,
   whyReplySchema,
-} from '../../contract/views.js'
+} from '../../contract/delivery-views.js'
+import { type OperatorAct, operatorActs } from '../../contract/hub.js'
 import {
   actBody,
   bulkBody,

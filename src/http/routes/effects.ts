@@ -1,6 +1,6 @@
+import { effectViewSchema } from '../../contract/effect-views.js'
 import type { EffectRefused } from '../../contract/effects.js'
 import type { JsonSource } from '../../contract/json-source.js'
-import { effectViewSchema } from '../../contract/views.js'
 import {
   effectAnswer,
   effectClaimBody,

@@ -1,4 +1,4 @@
-import { fenceReplySchema, liftReplySchema } from '../../contract/views.js'
+import { fenceReplySchema, liftReplySchema } from '../../contract/host-views.js'
 import { fenceBody, fenceParams, fencesReply } from '../../contract/wire.js'
 import { access } from '../access.js'
 import { type App, type RouteParts, replies } from './parts.js'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { fenceReplySchema, type HostView, hostViewSchema } from '../../contract/views.js'
+import { fenceReplySchema, type HostView, hostViewSchema } from '../../contract/host-views.js'
 import {
   actBody,
   countsReply,

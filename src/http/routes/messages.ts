@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer'
 import type { FastifyReply } from 'fastify'
 import type { z } from 'zod'
+import { messageViewSchema } from '../../contract/delivery-views.js'
 import type { Accepted } from '../../contract/hub.js'
-import { messageViewSchema } from '../../contract/views.js'
 import {
   acceptedReply,
   idempotencyHeaders,

@@ -1,4 +1,4 @@
-import { attemptResolvedSchema, operatorReplySchema } from '../../contract/views.js'
+import { attemptResolvedSchema, operatorReplySchema } from '../../contract/delivery-views.js'
 import { attemptParams, deliveryParams, resolveBody } from '../../contract/wire.js'
 import { deliveryResolveBody } from '../../contract/wire-sessions.js'
 import { access } from '../access.js'

@@ -1,4 +1,4 @@
-import { type SessionView, sessionReplySchema, sessionViewSchema } from '../../contract/views.js'
+import { type SessionView, sessionReplySchema, sessionViewSchema } from '../../contract/session-views.js'
 import { pageQuery } from '../../contract/wire.js'
 import {
   sessionCloseBody,

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { isSweepName, sweepNames } from '../../contract/sweeps.js'
-import { auditSchema } from '../../contract/views.js'
+import { auditSchema } from '../../contract/upkeep-views.js'
 import { sweepParams, sweepRunsReply, sweepsReply } from '../../contract/wire.js'
 import { access } from '../access.js'
 import { type App, type RouteParts, replies } from './parts.js'

@@ -1,0 +1,89 @@
+import { z } from 'zod'
+import { sweepNames } from './sweeps.js'
+import { count, timeMs } from './view-parts.js'
+
+// What readers of the record are shown of its settings, its sweeps and its audit, in the SDK and over HTTP alike.
+
+/** A tunable as it works now. */
+export const settingViewSchema = z
+  .object({
+    name: z.string(),
+    value: z.number().optional().describe('what the functions use; absent for a field that is no setting'),
+    default: z.number().optional(),
+    meaning: z.string(),
+    set: z.string().optional().describe('the text in the record, where there is one'),
+    bad: z.boolean().describe('the text is no value of this setting: the default is used'),
+  })
+  .meta({ id: 'Setting' })
+/** A tunable as it works now. @interface */
+export type SettingView = z.infer<typeof settingViewSchema>
+
+/** How a sweep is, as its last run left it. */
+export const sweepViewSchema = z
+  .object({
+    name: z.enum(sweepNames),
+    hub: z.string().optional().describe('in a set of hubs: the one that says it'),
+    meaning: z.string().describe('what it does'),
+    everyMs: count.describe('how often it runs; 0: not by itself'),
+    runs: count,
+    failures: count.optional(),
+    lastRunAt: timeMs.optional(),
+    lastSucceededAt: timeMs.optional(),
+    ageMs: count.optional().describe('since it last succeeded'),
+    late: z.boolean().describe('its last success is older than three intervals'),
+    durationMs: count.optional().describe('of the last run'),
+    found: count.optional().describe('in the last run: what was not right'),
+    repaired: count.optional().describe('of these, put right'),
+    left: count.optional().describe('of these, what somebody has to look at'),
+    foundTotal: count.optional().describe('in all runs: what was not right'),
+    repairedTotal: count.optional().describe('in all runs: what was put right'),
+    notes: z.array(z.string()).describe('the first of what was found, with its key or id'),
+    unfinished: z.boolean().describe('the last run stopped at its bound; the next goes on there'),
+    error: z.string().optional().describe('why the last run failed'),
+    by: z.string().optional().describe('the process that ran it'),
+  })
+  .meta({ id: 'Sweep' })
+/** How a sweep is, as its last run left it. @interface */
+export type SweepView = z.infer<typeof sweepViewSchema>
+
+/** What one run of a sweep did. */
+export const sweepRunSchema = z
+  .object({
+    name: z.enum(sweepNames),
+    hub: z.string().optional().describe('in a set of hubs: the one that says it'),
+    found: count.describe('what was not right'),
+    repaired: count.describe('of these, put right'),
+    left: count.describe('of these, what somebody has to look at'),
+    notes: z.array(z.string()).describe('the first of what was found, with its key or id'),
+    durationMs: z.number().nonnegative().describe('how long it took'),
+    error: z.string().optional().describe('why it failed'),
+  })
+  .meta({ id: 'SweepRun' })
+export type SweepRunView = z.infer<typeof sweepRunSchema>
+
+/** What an audit found. */
+export const auditSchema = z
+  .object({
+    conservation: z
+      .object({
+        recipients: count.describe('recipients of all messages that were ever accepted'),
+        byState: z.record(z.string(), count).describe('deliveries by state'),
+        owed: count.describe('deliveries that fan-outs have not made yet'),
+        pruned: count.describe('deliveries that went with the retention'),
+      })
+      .describe('recipients = deliveries by state + owed + pruned'),
+    deliveries: count.describe('rows that were looked at'),
+    messages: count.describe('rows that were looked at'),
+    disagreements: z.array(
+      z.object({
+        about: z.string().describe('the key or id'),
+        what: z.string(),
+        look: z.string().describe('a line for the shell that shows it'),
+        repaired: z.boolean().describe('it was put right; here always false: a sweep does that'),
+      }),
+    ),
+    more: z.boolean().describe('there are more than are told'),
+  })
+  .meta({ id: 'Audit' })
+/** What an audit found. @interface */
+export type AuditView = z.infer<typeof auditSchema>
