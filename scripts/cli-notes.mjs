@@ -31,14 +31,13 @@ export const notes = {
   'fence ls': 'Of a set, also those that stand on some hubs only (`missing`). JSON: `{fences}`.',
   'fence lift':
     'JSON: `{fence, reason, hostsRung, left, logId}`, where `left` of the held are queued by the next claims.',
-  'host ls':
-    'Every host that was ever sent to or joined, with its queue and what was handed over and is not finished. JSON: `{hosts}`.',
-  'host drain': '`fence lift pause host:HOST` ends it. A host never seen is told on stderr.',
+  'host ls': 'Of each, its queue, and what was handed over and is not finished. JSON: `{hosts}`.',
+  'host drain': 'The scope of that fence is `host:HOST`. A host never seen is told on stderr.',
   'host retire': 'JSON: the host as in `host ls`.',
   'session ls': 'JSON: `{sessions, cursor?}`.',
   'session show': 'One never opened is `SESSION_NOT_FOUND`.',
   'session open':
-    'Under a new session epoch; also one that was reported missing, or closed for good, and then what a terminal close held is queued again. The directory is made canonical on this machine; where it is on another one, give its real absolute path. JSON, as for the next two: `{session, host, scope, epoch, state, terminal?, reason?, crashes, restartBudget, logId}`.',
+    'Also one that was reported missing, or closed for good: then what a terminal close held is queued again. The directory is made canonical on this machine; where it is on another one, give its real absolute path. JSON, as for the next two: `{session, host, scope, epoch, state, terminal?, reason?, crashes, restartBudget, logId}`.',
   'session close':
     'After `reload` and `restart` what is sent to it waits; after `disable` and `removed` it goes to the held queue; after a crash the restart budget on the row decides. Without `--epoch` it is the close of whoever has it open now.',
   'session rehome':
@@ -48,14 +47,14 @@ export const notes = {
   'principal ls': 'JSON: `{principals}`.',
   'principal revoke': 'Live connections end too, and a name is not used twice. JSON: the principal.',
   'config get':
-    'A bad value is marked and named on stderr, and its default used; so is a field that is no tunable. JSON: `{settings}`, each with `name`, `value`, `default`, `meaning`, `bad`, and `set`, the text in the record, where there is one.',
+    'A bad value is named on stderr as well, and so is a field that is no tunable. JSON: `{settings}`, each with `name`, `value`, `default`, `meaning`, `bad`, and `set`, the text in the record, where there is one.',
   'config set': 'A bad name or value is refused, and changes nothing. JSON as for `config get NAME`.',
-  'functions load': 'A newer library on the server is left alone. JSON: `{kind, version}`.',
+  'functions load': 'JSON: `{kind, version}`.',
   'functions verify': 'Ends with 4 where they differ. JSON: `{kind, version?, digest, serverDigest?}`.',
   'sweep ls':
-    '[sweeps.md](sweeps.md) says what each does. What was left is told on stderr. Ends with 4 when one is late or failed. JSON: `{sweeps}`.',
+    '[sweeps.md](sweeps.md) says what each does. What was left is told on stderr. JSON: `{sweeps}`.',
   'sweep run':
-    'Harmless beside the scheduled ones. Ends with 1 when one failed. JSON: `{runs}`, each with `name`, `found`, `repaired`, `left`, `notes`, `durationMs`, `error?`.',
+    'Ends with 1 when one failed. JSON: `{runs}`, each with `name`, `found`, `repaired`, `left`, `notes`, `durationMs`, `error?`.',
   audit:
     'Each disagreement comes with a line for the shell that shows it. Ends with 1 when there is one. JSON: `{conservation, deliveries, messages, disagreements, more}`.',
   doctor:

@@ -42,7 +42,10 @@ export async function withRecord<Answer>(
       'name the server with --redis, or take --url (HOLDFAST_URL) away for the one in the data folder',
     )
   }
-  if (settings.redis !== undefined) return use({ redis: settings.redis })
+  if (settings.redis !== undefined) {
+    await sayIfAway(settings.redis)
+    return use({ redis: settings.redis })
+  }
   if (options.create !== true) requireDataFolder(settings)
   const { startEmbedded } = await import('../record/embedded.js')
   const starting = startEmbedded({ dataDir: settings.data, log: options.log })
@@ -85,6 +88,22 @@ export function hubsOf({ hub, hubs }: Settings): readonly string[] {
 /** Whether several hubs are named: then answers say of which one they are. */
 export function isSet(settings: Settings): boolean {
   return hubsOf(settings).length > 1
+}
+
+const tellAfterMs = 1000
+
+/** A server may be about to start, so it is waited for; who sits before the command is told what for. */
+async function sayIfAway(redis: RedisAddress): Promise<void> {
+  const { openStore } = await import('../record/connections.js')
+  const startedAt = performance.now()
+  try {
+    const store = await openStore({ url: redis, name: 'holdfast-reach', connectDeadlineMs: tellAfterMs })
+    await store.close()
+  } catch (error) {
+    // What is refused for good is told by the command itself, at once.
+    const waits = isHoldfastError(error, 'STORE_UNAVAILABLE') && performance.now() - startedAt >= tellAfterMs
+    if (waits) say(`${error.message.slice(error.code.length + 1)}; waiting for it`)
+  }
 }
 
 const reachMs = 5000

@@ -83,6 +83,8 @@ function connect(options: LinkOptions, hint: Hint): Redis {
     autoResendUnfulfilledCommands: false,
     disableClientInfo: true,
     connectTimeout: options.connectDeadlineMs,
+    // A socket is destroyed when its link closes; the timer of one that is gone already would keep the process.
+    disconnectTimeout: 0,
     maxLoadingRetryTime: 200,
     retryStrategy: (times) => Math.min(lastRetryMs, firstRetryMs * 2 ** Math.min(times - 1, 10)),
   })

@@ -310,6 +310,9 @@ describe('after init', () => {
 test('a server that is not there is a failure that may be retried, under the same key', async () => {
   const ended = await nowhere.ended
   expect(ended.code).toBe(1)
+  expect(ended.stderr, 'a second later, while it waits').toMatch(
+    /^redis:\/\/127\.0\.0\.1:1: .*ECONNREFUSED.*; waiting for it\n/,
+  )
   expect(errorOf(ended)).toMatchObject({ code: 'STORE_UNAVAILABLE' })
   expect(errorOf(ended).next).toMatch(/--key [0-9a-f-]{36}/)
 })
