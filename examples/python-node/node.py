@@ -273,6 +273,7 @@ class Node:
         self.request += 1
         reply = self.call('hf_claim', self.request, CLAIMED_AT_ONCE, 0)
         self.progress_at = reply['answered_at'] = time.monotonic()
+        reply['over'] = self.redis.socket
         if reply['deliveries']: self.mirror.saw(reply['log_id'])
         held = {work.id: work.epoch for work in self.works}
         works = [Work(each) for each in reply['deliveries'] if each['state'] in ('claimed', 'mirrored', 'delivered')]
@@ -382,6 +383,7 @@ class Node:
 
     def wait(self, idle):
         """Until there may be something to claim: what comes after the claim's ids wakes it, so nothing is missed."""
+        if self.redis.socket is not idle['over']: return  # what answers by now may be behind these ids
         limit = self.until_ready()
         if idle['next_at_ms']:
             limit = min(limit, (idle['next_at_ms'] - idle['now']) / 1000 + idle['answered_at'] - time.monotonic())
