@@ -42,7 +42,7 @@ it('a job that a killed worker was at is retried after it expired, where retries
   const [again] = await until(
     async () => {
       const jobs = await boss.fetch('dying', { includeMetadata: true })
-      return jobs.length > 0 && jobs
+      return jobs.length > 0 ? jobs : null
     },
     { timeoutMs: 30_000, what: 'pg-boss giving the job out again' },
   )
@@ -57,7 +57,7 @@ it('a job that a killed worker was at has failed when it expired, where no retry
   const failed = await until(
     async () => {
       const job = await boss.getJobById('last', id)
-      return job?.state === 'failed' && job
+      return job?.state === 'failed' ? job : null
     },
     { timeoutMs: 30_000, what: 'the job failed' },
   )
