@@ -3,7 +3,8 @@ import { configDefaults, defineConfig } from 'vitest/config'
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
-    exclude: [...configDefaults.exclude, 'test/topology/**'], // npm run test:topology
+    // npm run test:beside, npm run test:topology
+    exclude: [...configDefaults.exclude, 'test/beside/**', 'test/topology/**'],
     globalSetup: ['test/support/in-memory.ts'],
     testTimeout: 60_000,
     hookTimeout: 60_000,
