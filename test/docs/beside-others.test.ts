@@ -36,6 +36,10 @@ it('BullMQ ignores another payload under a job id; Holdfast refuses it under a k
   expect(again.id).toBe('order-17')
   expect((await queue.getJob('order-17'))?.data).toEqual({ total: 10 })
   expect(await queue.getWaitingCount()).toBe(1)
+  // Remembered as long as the job is kept.
+  await queue.remove('order-17')
+  await queue.add('charge', { total: 99 }, { jobId: 'order-17' })
+  expect((await queue.getJob('order-17'))?.data).toEqual({ total: 99 })
 
   await record.accept({ key: 'order-17', payload: '{"total":10}' })
   const changed = record.hub.accept({
@@ -48,16 +52,37 @@ it('BullMQ ignores another payload under a job id; Holdfast refuses it under a k
   await expect(changed).rejects.toSatisfy((error) => isHoldfastError(error, 'IDEMPOTENCY_MISMATCH'))
 })
 
+const options = () => ({ connection: connection(), lockDuration: 300, stalledInterval: 300 })
+
+/** As a process that was killed leaves a job: taken, its lock not renewed, never finished. */
+async function takenByTheDead(name: string): Promise<string | undefined> {
+  const dead = new Worker(name, null, { ...options(), skipLockRenewal: true })
+  closing.push(() => dead.close(true))
+  return (await dead.getNextJob('token-of-the-dead'))?.id
+}
+
+it('BullMQ fails what stalled more often than maxStalledCount', async () => {
+  const queue = queueOf('stalled-once')
+  await queue.add('charge', {}, { jobId: 'order-19' })
+  expect(await takenByTheDead('stalled-once')).toBe('order-19')
+  const heir = new Worker('stalled-once', async () => undefined, { ...options(), maxStalledCount: 0 })
+  closing.push(() => heir.close())
+  const job = await until(
+    async () => {
+      const found = await queue.getJob('order-19')
+      return (await found?.isFailed()) ? found : undefined
+    },
+    { timeoutMs: 30_000, what: 'BullMQ failing the job' },
+  )
+  expect(job.failedReason).toBe('job stalled more than allowable limit')
+})
+
 it('BullMQ runs again what a worker left in the middle; Holdfast lists it as unknown', async () => {
   const queue = queueOf('stalled')
   const runs: string[] = []
-  const options = { connection: connection(), lockDuration: 300, stalledInterval: 300 }
   await queue.add('charge', {}, { jobId: 'order-18' })
-  // As a process that was killed leaves it: taken, its lock not renewed, never finished.
-  const dead = new Worker('stalled', null, { ...options, skipLockRenewal: true })
-  closing.push(() => dead.close(true))
-  expect((await dead.getNextJob('token-of-the-dead'))?.id).toBe('order-18')
-  const heir = new Worker('stalled', async ({ id = '' }) => void runs.push(id), options)
+  expect(await takenByTheDead('stalled')).toBe('order-18')
+  const heir = new Worker('stalled', async ({ id = '' }) => void runs.push(id), options())
   closing.push(() => heir.close())
   await until(() => runs.length === 1, { timeoutMs: 30_000, what: 'BullMQ running the job again' })
 
