@@ -19,14 +19,29 @@ local function unknown_attempt(ctx, row)
   return redis.call('ZSCORE', hf.key.unknown(ctx.tag), attempt) and attempt or nil
 end
 
+-- What is wrong with the node that began the open attempt, until a sweep lists it; empty where nothing is.
+local function silence_of(ctx, row)
+  local prefix = 'attempt_' .. row.attempts
+  local begun = redis.call('HMGET', hf.key.delivery(ctx.tag, row.id), prefix .. '_node', prefix .. '_incarnation')
+  local host, id = string.match(begun[1] or '', '^([^/]+)/(.+)$')
+  local node = host and hf.read_node(ctx, host, id)
+  if not node then return '' end
+  if node.incarnation ~= tonumber(begun[2]) then return ', and another process of that node has joined since' end
+  if node.state == 'left' then return ', and that node has left' end
+  local silent = ctx.now - node.heartbeat_at
+  return silent >= hf.setting(ctx, 'stale_after_ms') and ', and that node is silent for ' .. math.floor(silent / 1000) .. ' s' or ''
+end
+
 local function why_executing(ctx, row)
   local begun = tonumber(redis.call('HGET', hf.key.delivery(ctx.tag, row.id), 'attempt_' .. row.attempts .. '_begun_at')) or ctx.now
   local by = 'attempt ' .. row.id .. '/' .. row.attempts .. ' runs on node ' .. tostring(row.owner) .. ' since ' .. begun
+    .. silence_of(ctx, row)
   if ctx.now - begun > hf.setting(ctx, 'report_deadline_ms') then return 'overdue', by end
   return 'executing', by
 end
 
 local function why_waiting(ctx, row)
+  if hf.came_too_late(ctx, row) then return row.state, 'its deliver_by has passed: the next claim or sweep fails it' end
   local fence = hf.fence_over(ctx, row)
   if fence and fence.session then
     return 'fenced', 'session ' .. fence.session .. ' is ' .. hf.session(ctx, fence.session).state

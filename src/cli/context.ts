@@ -74,7 +74,13 @@ export async function withHub<Answer>(
   const useRecord = async ({ redis }: Place) => {
     const { openHubSet } = await import('../hub/open-hub-set.js')
     // An operator who fences a set off is not kept from it by the one hub that is away.
-    const options = { redis, hubs: hubsOf(settings), onRepairError: sayRepairError, withoutSome: true }
+    const options = {
+      redis,
+      hubs: hubsOf(settings),
+      onRepairError: sayRepairError,
+      onTrouble: sayTrouble,
+      withoutSome: true,
+    }
     return using(await openHubSet(options), use)
   }
   return withRecord(settings, useRecord, placeOptions)
@@ -142,6 +148,11 @@ export function addressOf({ url, token, ca, clientCert, clientKey }: HttpSetting
 
 function sayRepairError(error: unknown): void {
   say(`a fan-out that was cut could not be completed now: ${error instanceof Error ? error.message : error}`)
+}
+
+/** A server that keeps nothing answers like any other. */
+export function sayTrouble(trouble: string): void {
+  say(`the Redis server may lose what it is given: ${trouble}\n  next: \`holdfast doctor\` says what to set`)
 }
 
 function requireDataFolder(settings: Settings): void {

@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { z } from 'zod'
 import { naming } from '../contract/hub-set.js'
 import type { InitReply } from '../record/functions.js'
-import { hubsOf, isSet, withRecord } from './context.js'
+import { hubsOf, isSet, sayTrouble, withRecord } from './context.js'
 import { action, value } from './flags.js'
 import { answer, fields, print, printTable } from './output.js'
 
@@ -22,7 +22,10 @@ export function addInit(program: Command): void {
             const { initRecord } = await import('../hub/open-hub.js')
             const replies = []
             for (const hub of hubsOf(settings)) {
-              replies.push({ hub, ...(await naming(hub, () => initRecord({ redis, hub, afterLoss }))) })
+              replies.push({
+                hub,
+                ...(await naming(hub, () => initRecord({ redis, hub, afterLoss, onTrouble: sayTrouble }))),
+              })
             }
             return replies
           },

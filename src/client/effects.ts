@@ -11,6 +11,7 @@ import type {
 } from '../contract/effects.js'
 import { HoldfastError, isHoldfastError, isRepeatable } from '../contract/errors.js'
 import {
+  isReturnedError,
   isTypedOutcome,
   type NotSent,
   type Outcome,
@@ -226,6 +227,7 @@ export function createEffects(calls: EffectCalls, options: EffectsOptions): Effe
     let value: unknown
     try {
       value = await withLimit(running, claimed, async (effect) => await running.execute(effect))
+      if (isReturnedError(value)) throw value
     } catch (error) {
       // Nobody can know: the row stays executing, and is listed.
       await settle(running, claimed, unknownBecause('execute_threw', error)).catch(() => undefined)

@@ -82,6 +82,14 @@ export function isTypedOutcome(value: unknown): value is NotSent | Terminal {
   return typeof value === 'object' && value !== null && proof in value
 }
 
+/**
+ * An error that a handler returned instead of throwing it. It says that something failed, and not how far it came: it
+ * counts as thrown (contract section 4, rule 8), and is never recorded as a result.
+ */
+export function isReturnedError(value: unknown): value is Error {
+  return value instanceof Error || Object.prototype.toString.call(value) === '[object Error]'
+}
+
 function errorJson(detail: unknown): { errorJson?: string } {
   if (detail === undefined) return {}
   try {

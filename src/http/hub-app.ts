@@ -12,6 +12,7 @@ import Fastify, {
 } from 'fastify'
 import { serializerCompiler } from 'fastify-type-provider-zod'
 import { HoldfastError } from '../contract/errors.js'
+import { lookAtDurability } from '../hub/durability.js'
 import { type Hub, openHubParts } from '../hub/open-hub.js'
 import { openStore } from '../record/connections.js'
 import { functionsOf } from '../record/functions.js'
@@ -37,7 +38,7 @@ import type { ServerOptions } from './server.js'
 import { addTracing } from './tracing.js'
 import { compileValidator } from './validation.js'
 import { startWatch } from './watch.js'
-import { lookAtDurability, sweepWatch } from './watches.js'
+import { sweepWatch } from './watches.js'
 
 /** A hub with all its routes, which listens nowhere yet. */
 export interface HubApp {

@@ -2,6 +2,7 @@ import { isHoldfastError } from '../contract/errors.js'
 import type { HubCalls } from '../contract/hub.js'
 import { checkedHubs, ofHub } from '../contract/hub-set.js'
 import { hubSetOf } from '../set/hub-set-of.js'
+import { warnOfTrouble } from './durability.js'
 import { type HubOptions, openHub } from './open-hub.js'
 
 /** Options of {@link openHubSet}. */
@@ -21,7 +22,13 @@ export interface HubSetOptions extends Omit<HubOptions, 'hub'> {
  */
 export async function openHubSet({ hubs, withoutSome, ...options }: HubSetOptions): Promise<HubCalls> {
   const names = checkedHubs(hubs)
-  const tries = await Promise.allSettled(names.map((hub) => openHub({ ...options, hub })))
+  // Hubs of one server have its troubles in common.
+  const told = new Set<string>()
+  const onTrouble = (trouble: string) => {
+    if (!told.has(trouble)) (options.onTrouble ?? warnOfTrouble)(trouble)
+    told.add(trouble)
+  }
+  const tries = await Promise.allSettled(names.map((hub) => openHub({ ...options, hub, onTrouble })))
   const found = tries.map((each) => (each.status === 'fulfilled' ? each.value : undefined))
   const failures = tries.map((each) => (each.status === 'rejected' ? (each.reason as unknown) : undefined))
   const at = failures.findIndex((failure) => failure !== undefined)

@@ -32,6 +32,7 @@ import { cachedFor } from './cached.js'
 import { changeSettings, readConfiguration } from './configuration.js'
 import { listDeliveries } from './delivery-pages.js'
 import { hostNames } from './delivery-places.js'
+import { tellOfTrouble } from './durability.js'
 import { listEffects, readEffect } from './effects.js'
 import { readEvents } from './events.js'
 import { keepLibraries } from './libraries.js'
@@ -62,6 +63,11 @@ export interface HubOptions {
    * older copy of the record, or a replica that had not got them. The log names them too (verb `lost`).
    */
   readonly onLost?: ((messageIds: readonly string[]) => void) | undefined
+  /**
+   * Told where the Redis server may lose what it is given, as it is set when the hub is opened (`holdfast doctor` says
+   * what to set); a warning of the process when absent.
+   */
+  readonly onTrouble?: ((trouble: string) => void) | undefined
   /** Where the Lua sources are; the package's own when absent. */
   readonly luaDir?: string | undefined
   /** Told of each function call once it is over, for metrics. */
@@ -70,7 +76,11 @@ export interface HubOptions {
   readonly onPoint?: OnPoint | undefined
 }
 
-/** A hub over its record (contract section 1). Stateless: any number of them may serve one record. */
+/**
+ * A hub over its record (contract section 1). Stateless: any number of them may serve one record. What crashes leave
+ * behind and what falls due is dealt with by sweeps: one process at least has to run them (`holdfast serve`,
+ * `holdfast/fastify`, or `startSweeps` of `holdfast/sweeps`).
+ */
 export interface Hub extends HubCalls {
   readonly name: string
   /** As over HTTP, but nobody is the sender unless named. */
@@ -87,7 +97,9 @@ const overviewForMs = 2000
  * @throws STORE_UNKNOWN when there is no record (run `holdfast init`), STORE_UNAVAILABLE
  */
 export async function openHub(options: HubOptions): Promise<Hub> {
-  return (await openHubParts(options)).hub
+  const opened = await openHubParts(options)
+  await tellOfTrouble(opened, options.onTrouble)
+  return opened.hub
 }
 
 /**
@@ -99,6 +111,8 @@ export async function initRecord(options: {
   readonly redis: RedisAddress
   readonly hub?: string | undefined
   readonly afterLoss?: boolean | undefined
+  /** As of a hub. */
+  readonly onTrouble?: ((trouble: string) => void) | undefined
   readonly luaDir?: string | undefined
 }): Promise<InitReply> {
   const keys = keysOf(options.hub ?? 'hf')
@@ -110,7 +124,9 @@ export async function initRecord(options: {
   })
   try {
     await loadLibrary(store, { luaDir: options.luaDir })
-    return await functionsOf(store, keys.tag).init(randomUUID(), options.afterLoss ?? false)
+    const made = await functionsOf(store, keys.tag).init(randomUUID(), options.afterLoss ?? false)
+    await tellOfTrouble({ store, keys, reader: readerOf(store, keys) }, options.onTrouble)
+    return made
   } finally {
     await store.close()
   }

@@ -2,7 +2,7 @@
 // Its one argument is JSON, see CrashProcess. It ends with whoever started it.
 import { createHash } from 'node:crypto'
 import { subscribe } from 'node:diagnostics_channel'
-import { isTypedOutcome, type ProbeAnswer } from '../contract/outcomes.js'
+import { isReturnedError, isTypedOutcome, type ProbeAnswer } from '../contract/outcomes.js'
 import { type CrashPointReached, crashPointChannel } from '../node/crash-point.js'
 import { createNode } from '../node/create-node.js'
 import type { Attempt } from '../node/executor.js'
@@ -49,6 +49,7 @@ async function marked(attempt: Attempt, execute: CrashHandler['execute']): Promi
   mark('begin', attempt)
   try {
     const value = await execute(attempt)
+    if (isReturnedError(value)) throw value
     const late = attempt.signal.aborted ? { late: true } : {}
     mark('end', attempt, { outcome: isTypedOutcome(value) ? value.kind : 'result', ...late })
     return value

@@ -119,6 +119,14 @@ describe('the four arms', () => {
     expect(await effectsOf().run(charge(), never)).toMatchObject({ kind: 'outcome_unknown', epoch: 1 })
   })
 
+  it('an error that untyped code returns counts as thrown', async () => {
+    const failure = new TypeError('socket hang up')
+    const returning = () => effectsOf().run(charge(), async () => failure as unknown)
+    expect(await caught(returning)).toBe(failure)
+    expect(await rowOf()).toMatchObject({ status: 'executing', unknown_reason: 'execute_threw' })
+    expect(await unknownList()).toEqual(['effect:order 7/charge'])
+  })
+
   it('looks like an outcome, and is a result: only notSent() and terminal() prove something', async () => {
     const value = JSON.parse('{"kind":"not_sent","errorCode":"x"}') as object
     expect(await effectsOf().run(charge(), () => value)).toEqual({ kind: 'result', value, replayed: false })

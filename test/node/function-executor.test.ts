@@ -1,3 +1,4 @@
+import { runInNewContext } from 'node:vm'
 import { describe, expect, it } from 'vitest'
 import { notSent, type Outcome, terminal } from '../../src/contract/outcomes.js'
 import type { Attempt, ExecuteFunction } from '../../src/node/executor.js'
@@ -54,6 +55,20 @@ describe('a value', () => {
     expect(await run(() => 'é'.repeat(5), 10)).toEqual({
       kind: 'result',
       result: '{"omitted":"result of 12 bytes is over the limit of 10"}',
+    })
+  })
+})
+
+describe('an error that is returned', () => {
+  it.each<[string, unknown]>([
+    ['of this realm', new TypeError('cut')],
+    ['of another one', runInNewContext(`new TypeError('cut')`)],
+    ['of a promise', Promise.resolve(new TypeError('cut'))],
+  ])('%s counts as thrown', async (_, value) => {
+    expect(await run(() => value)).toEqual({
+      kind: 'outcome_unknown',
+      errorCode: 'TypeError',
+      errorJson: '{"message":"cut","name":"TypeError"}',
     })
   })
 })

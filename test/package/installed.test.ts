@@ -134,6 +134,7 @@ const consumer = `import { createNode, openHub, type HubCalls } from 'holdfast'
 import { openClient } from 'holdfast/client'
 import { holdfast } from 'holdfast/fastify'
 import { commandExecutor } from 'holdfast/node'
+import { startSweeps } from 'holdfast/sweeps'
 import { crashTest, openTestRecord, type CrashVerdict } from 'holdfast/testing'
 
 export const kept: Promise<Date> = openTestRecord().then(async (record) => new Date(await record.clock.now()))
@@ -142,6 +143,7 @@ export const hub: Promise<HubCalls> = openHub({ redis: 'redis://127.0.0.1' })
 export const client: HubCalls = openClient({ url: 'http://127.0.0.1:8090' })
 export const executor = commandExecutor({ command: 'true' })
 export const node = createNode({ host: 'a', redis: '', mirror: 'a.db', execute: ({ payload }) => payload.length })
+export const swept: Promise<void> = startSweeps({ redis: '' }).then((sweeps) => sweeps.stop())
 export const plugin: (...words: never[]) => Promise<void> = holdfast
 // @ts-expect-error a recipient is a host or a session
 export const refused = client.accept({ key: 'k', conversation: 'c', to: [{ queue: 'a' }], payload: '' })

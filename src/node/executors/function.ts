@@ -1,4 +1,10 @@
-import { isTypedOutcome, type NotSent, type Outcome, type Terminal } from '../../contract/outcomes.js'
+import {
+  isReturnedError,
+  isTypedOutcome,
+  type NotSent,
+  type Outcome,
+  type Terminal,
+} from '../../contract/outcomes.js'
 import type { Attempt, ExecuteFunction, Executor } from '../executor.js'
 
 /** Limits of {@link functionExecutor}. */
@@ -16,7 +22,7 @@ const maxMessageChars = 2048
  * - It returns `notSent(…)` or `terminal(…)`: that outcome.
  * - It returns anything else: `result`, as JSON; `undefined` becomes `null`. A value that JSON cannot state,
  *   or that is over `maxResultBytes`, did execute all the same: its result is `{"omitted":"<why>"}`.
- * - It throws or rejects, whatever with: `outcome_unknown`, under the error's name.
+ * - It throws or rejects, whatever with: `outcome_unknown`, under the error's name. An error that it returns counts as thrown.
  *
  * The handler must heed `attempt.signal` itself: nothing can stop a function from outside.
  */
@@ -28,6 +34,7 @@ export function functionExecutor(execute: ExecuteFunction, options: FunctionExec
 async function call(execute: ExecuteFunction, attempt: Attempt, maxBytes: number): Promise<Outcome> {
   try {
     const value = await execute(attempt)
+    if (isReturnedError(value)) return unknownOutcome(value)
     return typedOutcome(value, maxBytes) ?? { kind: 'result', result: bounded(toJson(value), maxBytes) }
   } catch (error) {
     return unknownOutcome(error)

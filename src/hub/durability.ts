@@ -1,0 +1,33 @@
+import { checkDurability } from '../record/durability.js'
+import type { AcceptParts } from './accept.js'
+import { readConfiguration } from './configuration.js'
+
+/** What of the server's durability is not as the record needs it, in words; undefined when all is. */
+export async function lookAtDurability({
+  store,
+  reader,
+  keys,
+}: Pick<AcceptParts, 'store' | 'reader' | 'keys'>): Promise<string | undefined> {
+  const settings = await readConfiguration(reader, keys)
+  const isOn = (name: string) => settings.find((each) => each.name === name)?.value === 1
+  const accepted = { everysec: isOn('accept_everysec'), unseenConfig: isOn('accept_unseen_config') }
+  const bad = (await checkDurability(store, accepted)).filter(({ verdict }) => verdict === 'bad')
+  return bad.length === 0 ? undefined : bad.map(({ name, value }) => `${name} is "${value}"`).join('; ')
+}
+
+/** Tells it, where there is any; a server that does not answer is told of by the calls that need it. */
+export async function tellOfTrouble(
+  parts: Parameters<typeof lookAtDurability>[0],
+  tell: (trouble: string) => void = warnOfTrouble,
+): Promise<void> {
+  const trouble = await lookAtDurability(parts).catch(() => undefined)
+  if (trouble !== undefined) tell(trouble)
+}
+
+/** A warning of the process, where nobody asked to be told otherwise. */
+export function warnOfTrouble(trouble: string): void {
+  process.emitWarning(`the Redis server may lose what it is given: ${trouble}`, {
+    type: 'HoldfastWarning',
+    detail: '`holdfast doctor` says what to set; `accept_everysec` says that a loss is lived with',
+  })
+}
