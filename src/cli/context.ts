@@ -3,9 +3,10 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import type { HubAddress } from '../client/calls.js'
 import { ExchangeFailure } from '../client/exchange.js'
-import { HoldfastError, isHoldfastError } from '../contract/errors.js'
+import { errorCatalogue, HoldfastError, isHoldfastError } from '../contract/errors.js'
 import type { HubCalls } from '../contract/hub.js'
 import type { RedisAddress } from '../contract/redis-address.js'
+import { redactUrl } from '../record/address.js'
 import type { EmbeddedServer } from '../record/embedded.js'
 import { defaultData, type HttpSettings, type Settings } from './config.js'
 import { usageError } from './failure.js'
@@ -43,8 +44,9 @@ export async function withRecord<Answer>(
     )
   }
   if (settings.redis !== undefined) {
-    await sayIfAway(settings.redis)
-    return use({ redis: settings.redis })
+    const { redis } = settings
+    await sayIfAway(redis)
+    return use({ redis }).catch((error: unknown) => Promise.reject(located(error, redis)))
   }
   if (options.create !== true) requireDataFolder(settings)
   const { startEmbedded } = await import('../record/embedded.js')
@@ -94,6 +96,21 @@ export function hubsOf({ hub, hubs }: Settings): readonly string[] {
 /** Whether several hubs are named: then answers say of which one they are. */
 export function isSet(settings: Settings): boolean {
   return hubsOf(settings).length > 1
+}
+
+/** A record that is not there, or a server: more often than not the address is another one than was meant. */
+function located(error: unknown, redis: RedisAddress): unknown {
+  if (isHoldfastError(error, 'STORE_UNKNOWN')) {
+    const text = `${error.message.slice(error.code.length + 1)} (on ${redactUrl(redis)})`
+    const next = `check --redis and --hub; if they are right, ${error.next}`
+    return new HoldfastError(error.code, text, { cause: error, next })
+  }
+  if (isHoldfastError(error, 'STORE_UNAVAILABLE') && error.next === errorCatalogue.STORE_UNAVAILABLE.next) {
+    const text = error.message.slice(error.code.length + 1)
+    const next = `check that a Redis server runs at --redis (${redactUrl(redis)}); ${error.next}`
+    return new HoldfastError(error.code, text, { cause: error, next })
+  }
+  return error
 }
 
 const tellAfterMs = 1000

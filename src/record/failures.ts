@@ -37,6 +37,14 @@ export function movedTo(text: string): string | undefined {
   return /^MOVED \d+ (\S*:\d+)$/.exec(text)?.[1]
 }
 
+/** Why a connection failed, in words for people; undefined for what comes after the reason, and hides it. */
+export function reasonOf({ message }: Error): string | undefined {
+  if (message.startsWith("Stream isn't writeable")) return undefined
+  if (message.startsWith('Unknown RESP type'))
+    return 'what answers there does not speak the protocol of Redis'
+  return message
+}
+
 /** True for refusals at connecting that no waiting will cure. */
 export function isPermanent(text: string): boolean {
   return (

@@ -2,7 +2,7 @@ import calculateSlot from 'cluster-key-slot'
 import { Command, Redis, ReplyError } from 'ioredis'
 import { HoldfastError, isHoldfastError } from '../contract/errors.js'
 import type { RedisAddress } from '../contract/redis-address.js'
-import { denialNext, failureOfReply, isPermanent, movedTo } from './failures.js'
+import { denialNext, failureOfReply, isPermanent, movedTo, reasonOf } from './failures.js'
 import { type Hint, reachOf } from './reach.js'
 
 /** An argument of a Redis command. */
@@ -123,7 +123,8 @@ export function openLink(options: LinkOptions): Link {
   }
 
   function onError(error: Error) {
-    lastFailure = error.message
+    const why = reasonOf(error)
+    if (why !== undefined) lastFailure = why
     // A refused SELECT would leave the connection, usable, on database 0.
     if (error instanceof ReplyError) client.stream.destroy()
     if (isPermanent(error.message)) {

@@ -72,7 +72,9 @@ describe('before init', () => {
     const ended = await spawned('delivery', 'ls')
     expect(ended.code).toBe(1)
     expect(ended.stdout).toBe('')
-    expect(ended.stderr).toMatch(/^STORE_UNKNOWN .*\n {2}next: run `holdfast init`/)
+    expect(ended.stderr).toMatch(
+      /^STORE_UNKNOWN .* \(on redis:\/\/127\.0\.0\.1:\d+\)\n {2}next: check --redis and --hub; if they are right, run `holdfast init`/,
+    )
     expect(errorOf(await run('message', 'show', '1-1', '--json'))).toMatchObject({ code: 'STORE_UNKNOWN' })
   })
 })

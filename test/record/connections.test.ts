@@ -1,3 +1,5 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { redactUrl } from '../../src/record/address.js'
 import {
@@ -295,6 +297,18 @@ describe('the URL', () => {
     const opening = openStore({ url: 'redis://127.0.0.1:1', name: 'test', connectDeadlineMs: 300 })
     await expect(opening).rejects.toThrow(/^STORE_UNAVAILABLE redis:\/\/127.0.0.1:1: .*ECONNREFUSED/)
   })
+})
+
+it('says so where what answers is no Redis', async () => {
+  const web = createServer((_, response) => response.end())
+  await new Promise<void>((resolve) => web.listen(0, '127.0.0.1', resolve))
+  const { port } = web.address() as AddressInfo
+  try {
+    const opening = openStore({ url: `redis://127.0.0.1:${port}`, name: 'test', connectDeadlineMs: 300 })
+    await expect(opening).rejects.toThrow(/\(what answers there does not speak the protocol of Redis\)/)
+  } finally {
+    await new Promise((resolve) => web.close(resolve))
+  }
 })
 
 describe('a blocking reader', () => {
