@@ -61,8 +61,12 @@ export async function crashTestOf(program: string, options: CrashTestOptions): P
   const crashed = await inTurn(points, options.concurrency ?? 2, (point) => runWithCrash(common, point))
   const runs = [rehearsal, ...crashed].map(({ run }) => run)
   const ok = runs.every(({ reached, verdict }) => reached && verdict.ok)
-  return { ok, runs, points: rehearsal.points, text: runs.flatMap(linesOf).join('\n') }
+  const lines = [...runs.flatMap(linesOf), ...(options.effects === undefined ? [uncounted] : [])]
+  return { ok, runs, points: rehearsal.points, text: lines.join('\n') }
 }
+
+const uncounted =
+  'effects not counted: no `effects` option, so what happened twice or never is seen by the marks of the handler alone'
 
 function commonOf(program: string, options: CrashTestOptions): RunOptions {
   const { handler, messages = usualMessages, effects, env = {}, execArgv = [], deadlineMs = 30_000 } = options
