@@ -26,7 +26,7 @@ export interface CrashTestOptions {
    * the service it called. More than once is wrong; so is never where it is done, and ever where it is `not_sent`.
    */
   readonly effects?: ((delivery: CrashedDelivery) => number | Promise<number>) | undefined
-  /** For the handler's processes, beside the environment of this one and `HOLDFAST_CRASH_DIR`, a folder for each run. */
+  /** Variables for the handler's processes, beside those of this one and `HOLDFAST_CRASH_DIR`, a folder for each run. */
   readonly env?: Readonly<Record<string, string>> | undefined
   /** Options of Node for them, such as `['--import', 'tsx']` for a handler in TypeScript. */
   readonly execArgv?: readonly string[] | undefined
