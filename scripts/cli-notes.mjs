@@ -12,8 +12,7 @@ export const notes = {
   send: 'Takes at least one `--to`, and the payload as TEXT or with `--payload`. See [below](#send). JSON: `{id, key, deliveries, fanOut, replayed}`; with `--wait` the deliveries as `message show` has them.',
   'message show': 'JSON: the message.',
   'message resend': 'JSON as for `send`.',
-  'delivery ls':
-    'Live states are `queued`, `claimed`, `mirrored`, `delivered`, `held` and `unknown`. Where there is more, stderr says how to go on. JSON: `{deliveries, cursor?}`.',
+  'delivery ls': 'Where there is more, stderr says how to go on. JSON: `{deliveries, cursor?}`.',
   'delivery release':
     'Its counters are clean again. With `--state` in place of an id: [acts on many](#acts-on-many). JSON, as for the next three: `{id, state, epoch, logId}`.',
   'delivery reject': 'With `--state` in place of an id: [acts on many](#acts-on-many).',
@@ -22,7 +21,7 @@ export const notes = {
   'delivery cancel': 'With `--state` in place of an id: [acts on many](#acts-on-many).',
   'delivery resolve': 'For the state `unknown`. JSON as for `delivery release`.',
   'held ls': 'JSON: `{held}`.',
-  'pending ls': '`disagrees` names each contradiction between list and row. JSON: `{pending}`.',
+  'pending ls': 'JSON: `{pending}`, the disagreements of each under `disagrees`.',
   'unknown ls': 'JSON: `{unknown}`.',
   'attempt resolve':
     'After `not_sent` the delivery is queued again. Refused (`EXECUTING`) while the process that began it may live and has not said that its executor ended, unless forced. JSON: `{id, state, epoch, outcome, logId}`, state and epoch those of the delivery.',
@@ -31,7 +30,7 @@ export const notes = {
   'fence ls': 'Of a set, also those that stand on some hubs only (`missing`). JSON: `{fences}`.',
   'fence lift':
     'JSON: `{fence, reason, hostsRung, left, logId}`, where `left` of the held are queued by the next claims.',
-  'host ls': 'Of each, its queue, and what was handed over and is not finished. JSON: `{hosts}`.',
+  'host ls': 'What was handed over and is not finished stands beside what is queued. JSON: `{hosts}`.',
   'host drain': 'The scope of that fence is `host:HOST`. A host never seen is told on stderr.',
   'host retire': 'JSON: the host as in `host ls`.',
   'session ls': 'JSON: `{sessions, cursor?}`.',
@@ -42,23 +41,22 @@ export const notes = {
     'After `reload` and `restart` what is sent to it waits; after `disable` and `removed` it goes to the held queue; after a crash the restart budget on the row decides. Without `--epoch` it is the close of whoever has it open now.',
   'session rehome':
     'The host needs a live node with the same `--scope` (`HOST_NOT_LIVE`, `SCOPE_MISMATCH`), and nothing of the session may run (`EXECUTING`). When it was cut, the same command completes it.',
-  'principal add':
-    'Without `--name` it is called after its role, a node `node:HOST`. `--host` (required) and `--scope` are for a node, `--any-sender` for a producer. JSON: `{principal, token?}`.',
+  'principal add': 'A node needs `--host`. JSON: `{principal, token?}`, the token where one was made.',
   'principal ls': 'JSON: `{principals}`.',
-  'principal revoke': 'Live connections end too, and a name is not used twice. JSON: the principal.',
+  'principal revoke': 'A name is not used twice. JSON: the principal.',
   'config get':
     'A bad value is named on stderr as well, and so is a field that is no tunable. JSON: `{settings}`, each with `name`, `value`, `default`, `meaning`, `bad`, and `set`, the text in the record, where there is one.',
   'config set': 'A bad name or value is refused, and changes nothing. JSON as for `config get NAME`.',
   'functions load': 'JSON: `{kind, version}`.',
-  'functions verify': 'Ends with 4 where they differ. JSON: `{kind, version?, digest, serverDigest?}`.',
+  'functions verify': 'JSON: `{kind, version?, digest, serverDigest?}`.',
   'sweep ls':
     '[sweeps.md](sweeps.md) says what each does. What was left is told on stderr. JSON: `{sweeps}`.',
   'sweep run':
     'Ends with 1 when one failed. JSON: `{runs}`, each with `name`, `found`, `repaired`, `left`, `notes`, `durationMs`, `error?`.',
   audit:
-    'Each disagreement comes with a line for the shell that shows it. Ends with 1 when there is one. JSON: `{conservation, deliveries, messages, disagreements, more}`.',
+    'Each disagreement comes with a line for the shell that shows it. JSON: `{conservation, deliveries, messages, disagreements, more}`.',
   doctor:
-    'Ends with 4 when something is bad. JSON: `{findings}`, each with `name`, `value`, `verdict` (`ok`, `accepted`, `attention`, `bad`) and `fix?`.',
+    'JSON: `{findings}`, each with `name`, `value`, `verdict` (`ok`, `accepted`, `attention`, `bad`) and `fix?`.',
   top: 'See [below](#top). JSON: one snapshot a line.',
   tail: 'See [below](#tail). JSON: one entry a line.',
   completion: 'See [below](#completion).',

@@ -23,6 +23,7 @@ import { bare, jsonOf, recorded, shortened, unknownBecause } from './effect-outc
 
 /** One non-idempotent action, under an id that its caller mints and uses again for every retry. */
 export interface EffectRequest {
+  /** What names the intent: the same for every retry, 1 to 255 bytes of printable ASCII. */
   readonly id: string
   /** What kind of action it is, such as `charge`. */
   readonly type: string
@@ -100,7 +101,7 @@ export interface EffectsOptions {
   readonly recoveryAgeMs?: number | undefined
   /** Milliseconds in which each call must be answered; 30,000 when absent. */
   readonly deadlineMs?: number | undefined
-  /** Seam for tests: the monotonic and the wall clock, milliseconds. */
+  /** Seam for tests: the monotonic and the wall clock, milliseconds; those of this process when absent. */
   readonly clock?:
     | {
         /** Milliseconds that only grow. */

@@ -44,10 +44,13 @@ export interface ExchangerOptions {
 
 /** PEM text, as node:tls takes it. Certificates are always verified. */
 export interface ExchangerTls {
+  /** Authorities to trust; those that Node trusts when absent. */
   readonly ca?: string | Buffer
+  /** The certificate to show, with its chain. */
   readonly cert?: string | Buffer
+  /** Its key. */
   readonly key?: string | Buffer
-  /** The name to verify instead of the URL's host. */
+  /** The name to verify; the URL's host when absent. */
   readonly servername?: string
 }
 

@@ -11,6 +11,7 @@ import { escaped } from './paths.js'
 import { sessionCalls } from './session-calls.js'
 import { type SweepCalls, sweepCalls } from './sweep-calls.js'
 
+/** Options of {@link openClient}. */
 export interface ClientOptions extends HubAddress {
   /** Milliseconds in which a call must be answered; 10,000 when absent. */
   readonly deadlineMs?: number | undefined

@@ -188,6 +188,7 @@ export interface HubCalls extends EffectCalls {
    * Accepts a message and makes its deliveries. Once this resolves nothing of it can be lost; when it throws
    * STORE_UNAVAILABLE or DEADLINE_EXCEEDED, repeat it with the same key.
    * The sender is left out over HTTP alone: then it is the principal.
+   * Of an empty `to` it is a message without deliveries, settled at once.
    * @throws INVALID_ARGUMENT, NO_ROUTE, PAYLOAD_TOO_LARGE, TOO_MANY_RECIPIENTS, IDEMPOTENCY_MISMATCH
    */
   accept(message: OutgoingMessage): Promise<Accepted>

@@ -25,6 +25,7 @@ export const messageSchema = z.strictObject({
   key: id,
   conversation: id,
   sender: id,
+  /** One named twice is named once. An empty list is accepted: a message without deliveries, settled at once. */
   to: z.array(recipientSchema),
   payload: z.union([
     z.custom<Uint8Array>((value) => value instanceof Uint8Array, 'bytes or text'),

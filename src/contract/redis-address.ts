@@ -1,9 +1,12 @@
 /** PEM texts, as node:tls takes them; certificates are always verified. */
 export interface RedisTls {
+  /** Authorities to trust; those that Node trusts when absent. */
   readonly ca?: string | undefined
+  /** The certificate to show, with its chain. */
   readonly cert?: string | undefined
+  /** Its key. */
   readonly key?: string | undefined
-  /** The name to verify instead of the host that is connected to. */
+  /** The name to verify; the host that is connected to when absent. */
   readonly servername?: string | undefined
 }
 

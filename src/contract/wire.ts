@@ -61,7 +61,9 @@ export const messageBody = z
   .strictObject({
     conversation: id,
     sender: id.optional().describe('the principal when absent; another only where that is allowed'),
-    to: z.array(recipientSchema).describe('a recipient named twice is named once'),
+    to: z
+      .array(recipientSchema)
+      .describe('one named twice is named once; an empty list is accepted, and settled at once'),
     payload: anyJson.optional(),
     payloadBase64: z.base64().optional(),
     contentType: id.optional().describe('media type of payloadBase64'),

@@ -10,6 +10,7 @@ import type { Caller, Identities } from './identities.js'
 export interface HoldfastCaller {
   /** In the record for good, as the name of a principal is: 1 to 255 bytes of printable ASCII. */
   readonly name: string
+  /** What it may do, as of a principal. */
   readonly role: Role
   /** Of a node: the one host that it serves. */
   readonly host?: string | undefined

@@ -23,10 +23,11 @@ export interface HoldfastOptions {
   /** A pino logger; that of the application when absent. Bodies, tokens and queries are never logged. */
   readonly log?: FastifyBaseLogger | undefined
   /**
-   * Says who speaks, in place of the principals of the record; undefined: nobody, 401. What it throws with
+   * Says who speaks; the principals of the record when absent. It answers undefined for nobody: 401. What it throws with
    * `statusCode` 401 or 403 is answered so. It is asked after the hooks of the application, once a request.
    */
   readonly authenticate?: ((request: FastifyRequest) => Promise<HoldfastCaller | undefined>) | undefined
+  /** What is taken on at most, where it is not to be the usual. */
   readonly limits?: Partial<Limits> | undefined
 }
 

@@ -21,13 +21,13 @@ export interface HubAddress {
     | undefined
 }
 
-/** Options of {@link createNode}. One of `execute` and `executor` is given. */
+/** Options of {@link createNode}. One of `redis` and `http` is given, and one of `execute` and `executor`. */
 export interface NodeOptions {
   /** The recipient host whose stream this node consumes. */
   readonly host: string
-  /** Stable across restarts; the host's name when absent. Two nodes of a host need two. */
+  /** Its id, stable across restarts; the host's name when absent. Two nodes of a host need two. */
   readonly node?: string | undefined
-  /** `hf` when absent. */
+  /** Name of the hub; `hf` when absent. */
   readonly hub?: string | undefined
   /**
    * Instead of `hub`: the names of a set. The node works on all of them, fairly, within one `concurrency`. A set of one
@@ -48,6 +48,7 @@ export interface NodeOptions {
   readonly mirror: string
   /** The handler: what it returns is the result, what it throws is `outcome_unknown`. */
   readonly execute?: ExecuteFunction | undefined
+  /** Instead of `execute`: `commandExecutor`, `forwardExecutor`, or one of your own. */
   readonly executor?: Executor | undefined
   /**
    * Asks what became of an attempt that an earlier process of this node began and did not settle, before
@@ -64,19 +65,19 @@ export interface NodeOptions {
   /** Lanes executed at the same time, of all hubs together; 8 when absent. */
   readonly concurrency?: number | undefined
   /**
-   * Runnable deliveries held at most; when absent four for each lane, and from 32 on no more than there are lanes. Of
-   * several hubs all together, beside what each may always hold: its part of the lanes, and no less than two.
+   * Runnable deliveries held at most; four times `concurrency`, but 32 at most, or `concurrency` where that is more, when
+   * absent. Of several hubs all together, beside what each may always hold: its part of the lanes, and no less than two.
    */
   readonly buffer?: number | undefined
-  /** Milliseconds a handler may take; then its signal is aborted. Five minutes when absent. */
+  /** Milliseconds that a handler may take before its signal is aborted; 300,000 when absent. */
   readonly timeLimitMs?: number | undefined
-  /** Milliseconds an aborted handler may take to prove what it did; 5,000 when absent. */
+  /** Milliseconds that an aborted handler may take to say what it did, before it is unknown; 5,000 when absent. */
   readonly graceMs?: number | undefined
   /** Milliseconds that `stop` waits for running handlers before it aborts them; 30,000 when absent. */
   readonly drainMs?: number | undefined
   /** Directories of the sessions this node may serve. */
   readonly scopes?: readonly string[] | undefined
-  /** A pino logger, or anything with its four methods. */
+  /** A pino logger, or anything with its four methods; nothing is logged when absent. */
   readonly log?: NodeLog | undefined
   /** Where the Lua sources are; the package's own when absent. */
   readonly luaDir?: string | undefined

@@ -16,17 +16,21 @@ import { type Closing, forget, keep, type Left, leftBehind } from './supervisor-
 export interface SupervisorOptions {
   /** A hub, opened on the record or over HTTP. */
   readonly hub: Pick<HubCalls, 'openSession' | 'closeSession'>
+  /** Id of the session that the process is. */
   readonly session: string
+  /** The host that owns it: this machine. */
   readonly host: string
-  /** The session's directory, and the working directory of the process unless `cwd` says otherwise. */
+  /** The session's directory. */
   readonly scope: string
+  /** The session it is a child of, stated at its first opening. */
   readonly parent?: string | undefined
   /** Crashes after which one is terminal. The count is the record's: it survives this process. */
   readonly restartBudget: number
   /** Program and arguments of the supervised process; it gets a process group of its own. */
   readonly command: readonly [string, ...string[]]
+  /** Its working directory; `scope` when absent. */
   readonly cwd?: string | undefined
-  /** Its environment instead of this process's own; HOLDFAST_SESSION and HOLDFAST_SESSION_EPOCH are added. */
+  /** Its environment; this process's own when absent. `HOLDFAST_SESSION` and `HOLDFAST_SESSION_EPOCH` are added. */
   readonly env?: NodeJS.ProcessEnv | undefined
   /** Keeps what runs, so that a later supervisor finds the process of one that was killed. One file a session. */
   readonly stateFile: string
@@ -38,6 +42,7 @@ export interface SupervisorOptions {
   readonly stopGraceMs?: number | undefined
   /** Milliseconds between a crash and the next start, with jitter; 500 to 30,000 when absent. */
   readonly restartBackoff?: { readonly leastMs: number; readonly mostMs: number } | undefined
+  /** A pino logger, or anything with its four methods; nothing is logged when absent. */
   readonly log?: NodeLog | undefined
 }
 

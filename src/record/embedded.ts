@@ -24,7 +24,7 @@ export interface EmbeddedServer {
 export interface EmbeddedOptions {
   /** Its data goes to `redis/` in here, its log to `redis/server.log`. */
   readonly dataDir: string
-  /** A free one when absent. */
+  /** Where it listens on loopback; a free one when absent. */
   readonly port?: number | undefined
   /** Told what happens, a line at a time. */
   readonly log?: ((line: string) => void) | undefined

@@ -1,17 +1,23 @@
 import type { Violation } from './checker/index.js'
 import type { CrashedDelivery } from './crash-words.js'
 
+/** A delivery, and how each of its attempts ended, in words. */
+export interface Crashed {
+  readonly delivery: CrashedDelivery
+  readonly ends: readonly string[]
+}
+
 /** What the world has seen of each delivery, against what the record says of it. */
 export async function checkEffects(
-  deliveries: readonly CrashedDelivery[],
+  deliveries: readonly Crashed[],
   effects: ((delivery: CrashedDelivery) => number | Promise<number>) | undefined,
 ): Promise<Violation[]> {
   if (effects === undefined) return []
   const found: Violation[] = []
-  for (const delivery of deliveries) {
-    const count = await effects(delivery)
-    const wrong = wrongIn(delivery, count)
-    if (wrong !== undefined) found.push({ ...wrong, ...aboutOf(delivery, count) })
+  for (const crashed of deliveries) {
+    const count = await effects(crashed.delivery)
+    const wrong = wrongIn(crashed.delivery, count)
+    if (wrong !== undefined) found.push({ ...wrong, ...aboutOf(crashed, count) })
   }
   return found
 }
@@ -26,7 +32,8 @@ function wrongIn({ status }: CrashedDelivery, count: number): Pick<Violation, 't
   return undefined
 }
 
-function aboutOf({ id, key, status, attempts }: CrashedDelivery, count: number) {
-  const evidence = [`delivery ${id} (key ${key}) ${status}, attempts ${attempts.join(', ') || 'none'}`]
-  return { invariant: 'effects', id, evidence: [...evidence, `effects counted: ${count}`] }
+function aboutOf({ delivery: { id, key }, ends }: Crashed, count: number) {
+  const tried = ends.length === 0 ? 'no attempt' : `attempts ${ends.join(', ')}`
+  const evidence = [`delivery ${id} (key ${key}): ${tried}`, `effects counted: ${count}`]
+  return { invariant: 'effects', id, evidence }
 }

@@ -5,9 +5,10 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { HoldfastError } from '../contract/errors.js'
 import type { MessageInput } from '../contract/message.js'
+import { ended } from './checker/evidence.js'
 import { check } from './checker/index.js'
 import type { Final } from './checker/words.js'
-import { checkEffects } from './crash-effects.js'
+import { type Crashed, checkEffects } from './crash-effects.js'
 import type { CrashedDelivery, CrashProcess, CrashRun, Said } from './crash-words.js'
 import { readFinal } from './final.js'
 import { openHistory, readEarlier } from './history.js'
@@ -132,12 +133,13 @@ async function send(
   return sent
 }
 
-function deliveriesOf({ deliveries }: Final, sent: Sent, dir: string): CrashedDelivery[] {
+function deliveriesOf({ deliveries }: Final, sent: Sent, dir: string): Crashed[] {
   return deliveries.flatMap(({ id, message, attempts }) => {
     const of = sent.get(message)
     if (of === undefined) return []
     const status = attempts.at(-1)?.status ?? 'none'
-    return [{ ...of, id, attempts: attempts.map(({ number }) => `${id}/${number}`), status, dir }]
+    const delivery = { ...of, id, attempts: attempts.map(({ number }) => `${id}/${number}`), status, dir }
+    return [{ delivery, ends: attempts.map(ended) }]
   })
 }
 

@@ -26,7 +26,7 @@ export interface CrashTestOptions {
    * the service it called. More than once is wrong; so is never where it is done, and ever where it is `not_sent`.
    */
   readonly effects?: ((delivery: CrashedDelivery) => number | Promise<number>) | undefined
-  /** For the handler's processes, beside the environment of this one and `HOLDFAST_CRASH_DIR`, a folder for each run. */
+  /** Variables for the handler's processes, beside those of this one and `HOLDFAST_CRASH_DIR`, a folder for each run. */
   readonly env?: Readonly<Record<string, string>> | undefined
   /** Options of Node for them, such as `['--import', 'tsx']` for a handler in TypeScript. */
   readonly execArgv?: readonly string[] | undefined
@@ -61,8 +61,12 @@ export async function crashTestOf(program: string, options: CrashTestOptions): P
   const crashed = await inTurn(points, options.concurrency ?? 2, (point) => runWithCrash(common, point))
   const runs = [rehearsal, ...crashed].map(({ run }) => run)
   const ok = runs.every(({ reached, verdict }) => reached && verdict.ok)
-  return { ok, runs, points: rehearsal.points, text: runs.flatMap(linesOf).join('\n') }
+  const lines = [...runs.flatMap(linesOf), ...(options.effects === undefined ? [uncounted] : [])]
+  return { ok, runs, points: rehearsal.points, text: lines.join('\n') }
 }
+
+const uncounted =
+  'effects not counted: no `effects` option, so what happened twice or never is seen by the marks of the handler alone'
 
 function commonOf(program: string, options: CrashTestOptions): RunOptions {
   const { handler, messages = usualMessages, effects, env = {}, execArgv = [], deadlineMs = 30_000 } = options

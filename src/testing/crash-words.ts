@@ -50,7 +50,7 @@ export interface CrashVerdict {
   readonly runs: readonly CrashRun[]
   /** Every point that the run without a crash came to, in order: those of Holdfast, and the handler's own. */
   readonly points: readonly string[]
-  /** A line for each run, and below it what was broken, with the evidence. */
+  /** A line for each run, and below it what was broken, with the evidence; last, where effects were not counted, that. */
   readonly text: string
 }
 

@@ -82,12 +82,13 @@ function deliveryOf(view: DeliveryView): FinalDelivery {
 
 function attemptOf(view: AttemptView): FinalAttempt {
   const { id, status, outcome, node, lateReports } = view
-  const { incarnation, begunAt, settledAt, errorCode, unknownAt, unknownReason } = view
+  const { incarnation, begunAt, settledAt, errorCode, replayedAt, unknownAt, unknownReason } = view
   const more = {
     incarnation,
     begunAt,
     ...present('settledAt', settledAt),
     ...present('errorCode', errorCode),
+    ...present('replayedAt', replayedAt),
     ...present('unknownAt', unknownAt),
     ...present('unknownReason', unknownReason),
   }

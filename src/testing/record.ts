@@ -59,7 +59,7 @@ export interface TestServer {
 
 /** Options of {@link openTestRecord}. */
 export interface TestRecordOptions {
-  /** As `holdfast config set` does: `{ stale_after_ms: 500 }`. What is not named has its usual value. */
+  /** As `holdfast config set` does, such as `{ stale_after_ms: 500 }`; the usual values when absent. */
   readonly settings?: Readonly<Partial<Record<SettingName, number>>> | undefined
 }
 

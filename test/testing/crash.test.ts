@@ -52,10 +52,12 @@ it('where nobody can be asked it is charged once, and listed as unknown: that is
 })
 
 it('a probe that denies what happened, a replay that repeats it and a wrong not_sent are found out', async () => {
-  const [denied, repeated, unsent] = await Promise.all([
+  const [denied, printed, repeated, unsent, uncounted] = await Promise.all([
     crash('charge-denied', ['handler.charged', 'execute.left']),
+    crash('charge-denied', ['handler.charged'], { messages: undefined }),
     crash('charge-idempotent', ['handler.charged']),
     crash('charge-unsent', []),
+    crash('charge-unsent', [], { effects: undefined }),
   ])
   // Before the end of the handler only its effects tell; after it the checker knows by its marks.
   expect(invariantsOf(denied)).toEqual([[], ['effects'], ['I2', 'effects']])
@@ -64,6 +66,22 @@ it('a probe that denies what happened, a replay that repeats it and a wrong not_
   expect(invariantsOf(repeated)).toEqual([[], ['effects']])
   expect(invariantsOf(unsent)).toEqual([['effects']])
   expect([denied.ok, repeated.ok, unsent.ok]).toEqual([false, false, false])
+  // What each attempt came to names the one that was wrong.
+  expect(denied.text).toMatch(
+    /^ {2}I2, exclusion: 1 case$[\s\S]*\/1 not_sent \(probe_not_executed\) on .*\/2 result/m,
+  )
+  expect(repeated.text).toContain('attempts /1 result, begun again as idempotent\n')
+  const page = readFileSync(new URL('../../docs/testing-handlers.md', import.meta.url), 'utf8')
+  const [, shown = ''] = /^```text\n(not killed: [\s\S]*?)\n```$/m.exec(page) ?? []
+  const withoutIds = (text: string) => text.replaceAll(/\d{13}-\d{8}/g, 'ID').replace(/crash-\d/, 'KEY')
+  expect(withoutIds(printed.text), 'as docs/testing-handlers.md prints it').toBe(withoutIds(shown))
+  expect(unsent.text).toContain('(key order-1): attempts /1 not_sent (busy), /2 result\n')
+  expect(unsent.text).not.toContain('effects not counted')
+  // Nothing else sees that one: so it is said that nobody looked.
+  expect([uncounted.ok, uncounted.text]).toEqual([
+    true,
+    expect.stringContaining('\neffects not counted: no `effects` option'),
+  ])
 })
 
 it('a point that is never reached, and a handler that is none, do not pass for a success', async () => {

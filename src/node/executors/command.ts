@@ -19,15 +19,15 @@ export const EXIT_TEMPFAIL = 75
 export interface CommandExecutorOptions {
   /** Shell text; it is run once an attempt. */
   readonly command: string
-  /** Path of the shell that gets `-c command` (/bin/sh). */
+  /** Path of the shell that gets `-c command`; `/bin/sh` when absent. */
   readonly shell?: string
-  /** So much of stdout goes into a result, in bytes (262144); the rest is read and dropped. */
+  /** So much of stdout goes into a result, in bytes, and the rest is read and dropped; 262,144 when absent. */
   readonly maxOutputBytes?: number
-  /** Largest JSON text of a result, in bytes (262144); stdout is cut further to fit. */
+  /** Largest JSON text of a result, in bytes, to which stdout is cut further; 262,144 when absent. */
   readonly maxResultBytes?: number
-  /** From SIGTERM to SIGKILL, in milliseconds (5000). */
+  /** Milliseconds from SIGTERM to SIGKILL; 5,000 when absent. */
   readonly killGraceMs?: number
-  /** The command's environment instead of this process's own; the HOLDFAST_ names below are added. */
+  /** The command's environment; this process's own when absent. The `HOLDFAST_` names are added. */
   readonly env?: NodeJS.ProcessEnv
 }
 

@@ -21,10 +21,11 @@ export interface ForwardExecutorOptions {
   readonly url: string | URL
   /** Sent along, for instance authorization; not the names in the table of headers. No outcome repeats them. */
   readonly headers?: Readonly<Record<string, string>>
+  /** For `https:`; the authorities that Node trusts when absent. */
   readonly tls?: ExchangerTls
-  /** A time limit beside the node's own, in ms (none). */
+  /** Milliseconds that a request may take, beside the node's own time limit; that one alone when absent. */
   readonly timeoutMs?: number
-  /** Largest JSON text of a result, in bytes (262144); the reply's body is cut to fit. */
+  /** Largest JSON text of a result, in bytes, to which the reply's body is cut; 262,144 when absent. */
   readonly maxResultBytes?: number
   /** The W3C trace context to send; the active span's when absent; undefined, or no traceparent, for one of our own. */
   readonly traceparent?: (attempt: Attempt) => string | undefined

@@ -7,9 +7,9 @@ import { notExecuted, unknown } from './function.js'
 export interface CommandProbeOptions {
   /** Shell text; run once a question. */
   readonly command: string
-  /** Path of the shell that gets `-c command` (/bin/sh). */
+  /** Path of the shell that gets `-c command`; `/bin/sh` when absent. */
   readonly shell?: string
-  /** The command's environment instead of this process's own; the HOLDFAST_ names are added. */
+  /** The command's environment; this process's own when absent. The `HOLDFAST_` names are added. */
   readonly env?: NodeJS.ProcessEnv
 }
 

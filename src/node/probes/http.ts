@@ -21,6 +21,7 @@ export interface HttpProbeOptions {
   readonly url: string | URL
   /** Sent along, for instance authorization. */
   readonly headers?: Readonly<Record<string, string>>
+  /** For `https:`; the authorities that Node trusts when absent. */
   readonly tls?: ExchangerTls
 }
 

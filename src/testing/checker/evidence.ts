@@ -1,5 +1,7 @@
 // What a violation shows: the lines, shortened to what they say.
-import type { Entry, FinalDelivery, Line } from './words.js'
+import type { Entry, FinalAttempt, FinalDelivery, Line } from './words.js'
+
+const codeShown = 80
 
 /** A line of a history, with the place where it stands. */
 export function told(line: Line | undefined): string {
@@ -17,11 +19,18 @@ export function logged(entry: Entry, delivery?: string): string {
 
 /** A delivery and its attempts, as the record has them. */
 export function recorded({ id, state, epoch, host, attempts, heldReason, reason }: FinalDelivery): string {
-  const tries = attempts.map(({ number, status, node }) => `/${number} ${status} on ${node}`)
+  const tries = attempts.map((attempt) => `${ended(attempt)} on ${attempt.node}`)
   const why = reason ?? heldReason
   return ['record', id, state, ...(why ? [`(${why})`] : []), `epoch ${epoch}`, `host ${host}`, ...tries].join(
     ' ',
   )
+}
+
+/** An attempt's number and how it ended, with the code it was given: `/1 not_sent (busy)`, `/2 result`. */
+export function ended({ number, status, outcome, errorCode, replayedAt }: FinalAttempt): string {
+  const code = outcome === 'result' ? undefined : errorCode
+  const how = code === undefined ? (outcome ?? status) : `${outcome ?? status} (${code.slice(0, codeShown)})`
+  return `/${number} ${how}${replayedAt === undefined ? '' : ', begun again as idempotent'}`
 }
 
 /** The delivery that an id names, or of which it names an attempt. */

@@ -57,11 +57,15 @@ function repeats(file: Case, delivery: FinalDelivery, runs: readonly Run[]): Vio
       const granted = storyOf(file, run)?.replays.length ?? 0
       if (run.replay && replayed <= granted) continue
       const text = `${run.attempt} was begun again${run.replay ? ' as a replay that nobody granted' : ''}`
-      found.push({ ...twice(before, run, text), evidence: [told(before.begin), told(run.begin)] })
+      found.push({
+        ...twice(before, run, text),
+        evidence: [told(before.begin), told(run.begin), recorded(delivery)],
+      })
     } else {
       const why = whyNotProven(triedOf(file, delivery, before))
-      if (why !== undefined)
-        found.push(twice(before, run, `${run.attempt} ran after ${before.attempt}: ${why}`))
+      if (why === undefined) continue
+      const violation = twice(before, run, `${run.attempt} ran after ${before.attempt}: ${why}`)
+      found.push({ ...violation, evidence: [...violation.evidence, recorded(delivery)] })
     }
   }
   return found

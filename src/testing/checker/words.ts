@@ -141,6 +141,9 @@ export interface FinalAttempt {
   readonly number: number
   readonly status: string
   readonly outcome?: string
+  readonly errorCode?: string
+  /** When it was begun again, declared idempotent. */
+  readonly replayedAt?: number
   readonly node: string
   readonly lateReports?: number
 }
