@@ -28,6 +28,7 @@ export const calls = [
   { call: 'commandProbe', from: 'holdfast/node', file: 'node/probes/command.ts' },
   { call: 'httpProbe', from: 'holdfast/node', file: 'node/probes/http.ts' },
   { call: 'createSupervisor', from: 'holdfast/node', file: 'node/supervisor.ts' },
+  { call: 'startSweeps', from: 'holdfast/sweeps', file: 'sweeps/index.ts' },
   { call: 'holdfast', from: 'holdfast/fastify', file: 'fastify.ts' },
   { call: 'openTestRecord', from: 'holdfast/testing', file: 'testing/record.ts' },
   { call: 'crashTest', from: 'holdfast/testing', file: 'testing/crash-test.ts' },
