@@ -63,7 +63,7 @@ export function openShell(variables: Record<string, string>): RecipeShell {
     writeFileSync(join(folder, name), `#!/bin/sh\n${line}\n`)
     chmodSync(join(folder, name), 0o755)
   }
-  program('redis-cli', `exec '${found('redis-cli', 'valkey-cli')}' -e -p "$PORT" "$@"`)
+  program('redis-cli', `exec '${redisCli()}' -e -p "$PORT" "$@"`)
   program('redis-check-aof', `exec '${found('redis-check-aof', 'valkey-check-aof')}' "$@"`)
   program(
     'holdfast',
@@ -84,6 +84,11 @@ export function openShell(variables: Record<string, string>): RecipeShell {
     },
     close: () => rmSync(folder, { recursive: true, force: true }),
   }
+}
+
+/** The `redis-cli` of this machine. @throws Error where there is none */
+export function redisCli(): string {
+  return found('redis-cli', 'valkey-cli')
 }
 
 function found(...names: string[]): string {
