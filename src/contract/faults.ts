@@ -20,12 +20,16 @@ export function check<Schema extends z.ZodType>(schema: Schema, value: unknown):
   const result = schema.safeParse(value, { error: wordingOf })
   return result.success
     ? { ok: true, value: result.data }
-    : { ok: false, faults: result.error.issues.map(closest) }
+    : { ok: false, faults: result.error.issues.flatMap(faultsOf) }
 }
 
-/** All faults in one line; `whole` names the value itself. */
-export function faultLine(faults: readonly Fault[], whole: string): string {
-  return faults.map(({ path, message }) => `${path.map(String).join('.') || whole}: ${message}`).join('; ')
+/** All faults in one line; `whole` names the value itself, where it needs a name. */
+export function faultLine(faults: readonly Fault[], whole = ''): string {
+  const lines = faults.map(({ path, message }) => {
+    const place = path.map(String).join('.') || whole
+    return place === '' ? message : `${place}: ${message}`
+  })
+  return lines.join('; ')
 }
 
 /** What a value must be, and what it is instead. */
@@ -75,14 +79,27 @@ export function timeError(forms: string) {
 type Issue = z.core.$ZodIssue
 type RawIssue = z.core.$ZodRawIssue
 
-/** Of a value with several forms: what is wrong by the one form that it comes closest to, where there is one. */
-function closest(issue: Issue): Fault {
-  if (issue.code !== 'invalid_union') return issue
-  const [best, next] = issue.errors.toSorted((one, other) => one.length - other.length)
-  const [only, second] = best ?? []
-  if (only === undefined || second !== undefined || next?.length === 1) return issue
-  const { path, message } = closest(only)
-  return { path: [...issue.path, ...path], message }
+/**
+ * Of a value with several forms: what is wrong by the one form that it was meant to have, where that shows. It is the only
+ * one of whose members there is something to say, or the only one of which a single thing is wrong.
+ */
+function faultsOf(issue: Issue): readonly Fault[] {
+  if (issue.code !== 'invalid_union') return [issue]
+  const meant = onlyOne(issue.errors.filter(isAboutMembers)) ?? onlyOne(issue.errors.filter(isSingle))
+  if (meant === undefined) return [issue]
+  return meant.flatMap(faultsOf).map(({ path, message }) => ({ path: [...issue.path, ...path], message }))
+}
+
+function isAboutMembers(issues: readonly Issue[]): boolean {
+  return issues.every(({ code, path }) => path.length > 0 || code === 'unrecognized_keys')
+}
+
+function isSingle(issues: readonly Issue[]): boolean {
+  return issues.length === 1
+}
+
+function onlyOne<Item>(items: readonly Item[]): Item | undefined {
+  return items.length === 1 ? items[0] : undefined
 }
 
 function wordingOf(issue: RawIssue): string {
@@ -181,7 +198,8 @@ function nameOf(name: string): string {
   return /^[\w-]{1,60}$/.test(name) ? name : JSON.stringify(cut(name))
 }
 
-function cut(name: string): string {
+/** A name, short enough for a line of text. */
+export function cut(name: string): string {
   return name.length <= nameAtMost
     ? name
     : `${name.slice(0, nameAtMost - 1).replace(/[\uD800-\uDBFF]$/, '')}…`

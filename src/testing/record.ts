@@ -147,7 +147,7 @@ async function makeRecord(
     settled: (message, timeoutMs = 10_000) =>
       untilSettled(hub, typeof message === 'string' ? message : message.id, timeoutMs),
     startNode: (given) =>
-      startNode({ redis: server.url, hub: name, host: testHost, dir, ...given }, closeWithIt),
+      startNode(given, { redis: server.url, hub: name, host: testHost, dir }, closeWithIt),
     startServer: async () => {
       // Only now: whoever tests a handler has no use for fastify.
       const { openTestServer } = await import('./hub-server.js')
