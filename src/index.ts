@@ -105,7 +105,7 @@ export { type DeliveryState, deliveryStates } from './contract/states.js'
 export type { ClaimedMessage } from './contract/steps.js'
 export type { AuditView, SettingView, SweepView } from './contract/upkeep-views.js'
 export type { Event, LogEvent } from './contract/wire-log.js'
-export { type Hub, type HubOptions, initRecord, openHub } from './hub/open-hub.js'
+export { type Hub, type HubOptions, type InitOptions, initRecord, openHub } from './hub/open-hub.js'
 export { type HubSetOptions, openHubSet } from './hub/open-hub-set.js'
 export type { Repaired } from './hub/repair.js'
 export {

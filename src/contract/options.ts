@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { HoldfastError, isHoldfastError } from './errors.js'
-import { check, cut, faultLine, kindOf, mustBe } from './faults.js'
+import { check, cut, type Fault, faultLine, kindOf, mustBe } from './faults.js'
 import { checkedHubs } from './hub-set.js'
 import { isHostId, isHubName, isId } from './ids.js'
 
@@ -15,19 +15,35 @@ export function optionsOf<Options>(schemas: Schemas<Options>): z.ZodType {
   return z.strictObject(schemas as Record<string, z.ZodType>)
 }
 
+/** Another argument than the options: what it must be, and what it is. */
+export type Argument = readonly [schema: z.ZodType, value: unknown]
+
 /**
- * Refuses options that are not of their form, before anything is done with them; `caller` is the function.
+ * Refuses options that are not of their form, before anything is done with them; `caller` is the function, `others` are
+ * what else it takes, by their names.
  * @throws INVALID_ARGUMENT, naming every fault
  */
-export function checkOptions(caller: string, schema: z.ZodType, options: unknown): void {
-  if (kindOf(options) !== 'an object') throw refused(caller, ` takes an object, not ${kindOf(options)}`)
-  const checked = check(schema, options)
-  if (!checked.ok) throw refused(caller, `: ${faultLine(checked.faults)}`)
+export function checkOptions(
+  caller: string,
+  schema: z.ZodType,
+  options: unknown,
+  others: Readonly<Record<string, Argument>> = {},
+): void {
+  const faults = [...faultsIn(schema, options), ...Object.entries(others).flatMap(faultsOf)]
+  if (faults.length === 0) return
+  const next = `correct it and call ${caller} again; nothing was done`
+  throw new HoldfastError('INVALID_ARGUMENT', `${caller}: ${faultLine(faults)}`, { next })
 }
 
-function refused(caller: string, detail: string): HoldfastError {
-  const next = `correct the options and call ${caller} again; nothing was done`
-  return new HoldfastError('INVALID_ARGUMENT', caller + detail, { next })
+function faultsIn(schema: z.ZodType, options: unknown): readonly Fault[] {
+  if (!isObject(options)) return [{ path: ['options'], message: mustBe('an object', options) }]
+  const checked = check(schema, options)
+  return checked.ok ? [] : checked.faults
+}
+
+function faultsOf([argument, [schema, value]]: readonly [string, Argument]): readonly Fault[] {
+  const checked = check(schema, value)
+  return checked.ok ? [] : checked.faults.map(({ path, message }) => ({ path: [argument, ...path], message }))
 }
 
 /** A rule about several options, asked whatever else is wrong with them. Undefined: they go together. */

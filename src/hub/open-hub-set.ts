@@ -1,8 +1,10 @@
 import { isHoldfastError } from '../contract/errors.js'
 import type { HubCalls } from '../contract/hub.js'
-import { checkedHubs, ofHub } from '../contract/hub-set.js'
+import { ofHub } from '../contract/hub-set.js'
+import { checkOptions, hubSet, option, optionsOf } from '../contract/options.js'
 import { hubSetOf } from '../set/hub-set-of.js'
-import { type HubOptions, openHub } from './open-hub.js'
+import { type HubOptions, hubForms } from './hub-options.js'
+import { openHub } from './open-hub.js'
 
 /** Options of {@link openHubSet}. */
 export interface HubSetOptions extends Omit<HubOptions, 'hub'> {
@@ -15,13 +17,17 @@ export interface HubSetOptions extends Omit<HubOptions, 'hub'> {
   readonly withoutSome?: boolean | undefined
 }
 
+const { hub: _, ...oneForms } = hubForms
+const form = optionsOf<HubSetOptions>({ ...oneForms, hubs: hubSet, withoutSome: option.flag })
+
 /**
  * Opens a set of hubs over their records; of one hub it is that hub. Those that opened are closed where one fails.
  * @throws STORE_UNKNOWN when one has no record (run `holdfast init --hubs …`), STORE_UNAVAILABLE, INVALID_ARGUMENT
  */
-export async function openHubSet({ hubs, withoutSome, ...options }: HubSetOptions): Promise<HubCalls> {
-  const names = checkedHubs(hubs)
-  const tries = await Promise.allSettled(names.map((hub) => openHub({ ...options, hub })))
+export async function openHubSet(options: HubSetOptions): Promise<HubCalls> {
+  checkOptions('openHubSet', form, options)
+  const { hubs: names, withoutSome, ...common } = options
+  const tries = await Promise.allSettled(names.map((hub) => openHub({ ...common, hub })))
   const found = tries.map((each) => (each.status === 'fulfilled' ? each.value : undefined))
   const failures = tries.map((each) => (each.status === 'rejected' ? (each.reason as unknown) : undefined))
   const at = failures.findIndex((failure) => failure !== undefined)

@@ -143,7 +143,7 @@ export interface NodeSettings {
 /** How the node reaches the record. */
 export type Reach = { readonly redis: RedisAddress } | { readonly http: HubAddress }
 
-const schema = optionsOf<NodeOptions>({
+const form = optionsOf<NodeOptions>({
   host: name.host,
   node: name.id.optional(),
   hub: name.hub.optional(),
@@ -173,7 +173,7 @@ const schema = optionsOf<NodeOptions>({
 
 /** Checks every option, and completes them. @throws INVALID_ARGUMENT, naming all that is wrong */
 export function checkedOptions(options: NodeOptions): NodeSettings {
-  checkOptions('createNode', schema, options)
+  checkOptions('createNode', form, options)
   const { host, probe, concurrency = defaults.concurrency } = options
   const [hub = defaults.hub] = hubsOf(options)
   return {
