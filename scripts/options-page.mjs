@@ -18,6 +18,7 @@ export const pageFile = fileURLToPath(new URL('../docs/options.md', import.meta.
 export const calls = [
   { call: 'openHub', from: 'holdfast', file: 'hub/open-hub.ts' },
   { call: 'openHubSet', from: 'holdfast', file: 'hub/open-hub-set.ts' },
+  { call: 'initRecord', from: 'holdfast', file: 'hub/open-hub.ts' },
   { call: 'createNode', from: 'holdfast', file: 'node/create-node.ts' },
   { call: 'startEmbedded', from: 'holdfast', file: 'record/embedded.ts' },
   { call: 'createEffects', from: 'holdfast', file: 'client/effects.ts' },
@@ -142,10 +143,29 @@ function declarationOf(name, file) {
 
 /** @param {Declaration} declaration @param {string} file @returns {Option[]} */
 function membersOf(declaration, file) {
-  if (ts.isTypeAliasDeclaration(declaration)) return []
+  if (ts.isTypeAliasDeclaration(declaration)) return membersOfType(declaration.type, file)
   const bases = (declaration.heritageClauses ?? []).flatMap(({ types }) => types)
   const inherited = bases.flatMap((base) => inheritedOf(base, file))
-  return [...inherited, ...declaration.members.filter(ts.isPropertySignature).map(optionOf)]
+  // A member that has to be absent says which of several types is not meant.
+  const own = declaration.members
+    .filter(ts.isPropertySignature)
+    .filter(({ type }) => type?.kind !== ts.SyntaxKind.UndefinedKeyword)
+  return [...inherited, ...own.map(optionOf)]
+}
+
+/** Of several types together, and of those of which one is meant. @param {ts.TypeNode} type @param {string} file @returns {Option[]} */
+function membersOfType(type, file) {
+  if (ts.isParenthesizedTypeNode(type)) return membersOfType(type.type, file)
+  if (ts.isIntersectionTypeNode(type)) return type.types.flatMap((each) => membersOfType(each, file))
+  if (ts.isTypeReferenceNode(type)) {
+    const name = type.getText()
+    const place = placeOf(name, file)
+    return membersOf(declarationOf(name, place), place)
+  }
+  if (!ts.isUnionTypeNode(type) || !type.types.every(ts.isTypeReferenceNode)) return []
+  const forms = type.types.map((each) => membersOfType(each, file))
+  const names = forms.flat().map(({ name }) => `\`${name}\``)
+  return forms.flat().map((each) => ({ ...each, default: `one of ${names.join(' and ')} is required` }))
 }
 
 /** Those of `Base`, or of `Omit<Base, 'some'>`. @param {ts.ExpressionWithTypeArguments} base @param {string} file */

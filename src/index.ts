@@ -105,10 +105,20 @@ export { type DeliveryState, deliveryStates } from './contract/states.js'
 export type { ClaimedMessage } from './contract/steps.js'
 export type { AuditView, SettingView, SweepView } from './contract/upkeep-views.js'
 export type { Event, LogEvent } from './contract/wire-log.js'
-export { type Hub, type HubOptions, initRecord, openHub } from './hub/open-hub.js'
+export { type Hub, type HubOptions, type InitOptions, initRecord, openHub } from './hub/open-hub.js'
 export { type HubSetOptions, openHubSet } from './hub/open-hub-set.js'
 export type { Repaired } from './hub/repair.js'
-export { createNode, type HoldfastNode, type NodeEnd, type NodeOptions } from './node/create-node.js'
+export {
+  type ByExecutor,
+  type ByFunction,
+  createNode,
+  type HoldfastNode,
+  type NodeBasics,
+  type NodeEnd,
+  type NodeOptions,
+  type OnRedis,
+  type OverHttp,
+} from './node/create-node.js'
 export type {
   Attempt,
   ChildIdentity,

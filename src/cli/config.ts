@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import { httpUrl } from '../client/exchange.js'
 import { isHoldfastError } from '../contract/errors.js'
+import { check, type Fault } from '../contract/faults.js'
 import { hubNames } from '../contract/hub-set.js'
 import { isHubName } from '../contract/ids.js'
 import type { RedisAddress } from '../contract/redis-address.js'
@@ -106,9 +107,9 @@ export function readSettings(
   function pick(member: Member): string | undefined {
     const source = sourceOf(member)
     if (source === 'none' || source === 'file') return file.members[member]
-    const checked = members[member].safeParse(source === 'flag' ? flags[member] : env[variables[member]])
-    if (checked.success) return checked.data
-    for (const issue of checked.error.issues) problems.push(`${nameOf(member, source)}: ${issue.message}`)
+    const checked = check(members[member], source === 'flag' ? flags[member] : env[variables[member]])
+    if (checked.ok) return checked.value
+    for (const { message } of checked.faults) problems.push(`${nameOf(member, source)}: ${message}`)
     return undefined
   }
 
@@ -221,9 +222,9 @@ function readConfigFile(folder: string): { members: FileMembers; problems: strin
   } catch (error) {
     return { members: {}, problems: [`${configFile}: is no JSON (${messageOf(error)})`] }
   }
-  const parsed = fileSchema.safeParse(value)
-  if (parsed.success) return { members: parsed.data, problems: [] }
-  return { members: {}, problems: parsed.error.issues.flatMap(describeIssue) }
+  const checked = check(fileSchema, value)
+  if (checked.ok) return { members: checked.value, problems: [] }
+  return { members: {}, problems: checked.faults.map(problemOfFile) }
 }
 
 /** The text, or the problems with reading it: none when there is no such file. */
@@ -236,12 +237,9 @@ function readIfThere(path: string): string | string[] {
   }
 }
 
-function describeIssue(issue: z.core.$ZodIssue): string[] {
-  if (issue.code === 'unrecognized_keys') {
-    return issue.keys.map((key) => `${configFile}: unknown member ${JSON.stringify(key)}`)
-  }
-  const place = issue.path.length === 0 ? '' : `${issue.path.join('.')}: `
-  return [`${configFile}: ${place}${issue.message}`]
+function problemOfFile({ path, message }: Fault): string {
+  const place = path.length === 0 ? '' : `${path.map(String).join('.')}: `
+  return `${configFile}: ${place}${message}`
 }
 
 function problemOf(read: () => unknown): string | undefined {

@@ -1,6 +1,7 @@
 import { type Command, Option } from 'commander'
 import { z } from 'zod'
 import { httpUrl } from '../client/exchange.js'
+import { check, type Fault } from '../contract/faults.js'
 import { isHostId, isId } from '../contract/ids.js'
 import type { Recipient } from '../contract/message.js'
 import { type Listen, parseListen } from '../http/listen.js'
@@ -29,10 +30,10 @@ export function action<Schema extends z.ZodType>(
   return async function (this: Command) {
     const flags: Record<string, unknown> = this.optsWithGlobals()
     const { settings, problems } = readSettings(flags, process.env, process.cwd())
-    const checked = schema.safeParse({ ...flags, ...argumentsOf(this) })
-    const wrong = checked.success ? [] : checked.error.issues.map((issue) => describeIssue(this, issue))
-    if (!checked.success || problems.length > 0) throw usageError([...problems, ...wrong])
-    process.exitCode = (await act(checked.data, { settings, json: flags['json'] === true })) ?? exitCodes.ok
+    const checked = check(schema, { ...flags, ...argumentsOf(this) })
+    const wrong = checked.ok ? [] : checked.faults.map((fault) => faultOf(this, fault))
+    if (!checked.ok || problems.length > 0) throw usageError([...problems, ...wrong])
+    process.exitCode = (await act(checked.value, { settings, json: flags['json'] === true })) ?? exitCodes.ok
   }
 }
 
@@ -40,11 +41,11 @@ function argumentsOf(command: Command): Record<string, unknown> {
   return Object.fromEntries(command.registeredArguments.map((each, at) => [each.name(), command.args[at]]))
 }
 
-function describeIssue(command: Command, issue: z.core.$ZodIssue): string {
-  const name = String(issue.path[0] ?? '')
+function faultOf(command: Command, { path, message }: Fault): string {
+  const name = String(path[0] ?? '')
   const option = command.options.find((each) => each.attributeName() === name)
   const label = option?.long ?? name.toUpperCase()
-  return label === '' ? issue.message : `${label}: ${issue.message}`
+  return label === '' ? message : `${label}: ${message}`
 }
 
 /** An option that may be given several times, as a list. */
@@ -54,8 +55,7 @@ export function repeatable(flags: string, description: string): Option {
   )
 }
 
-const required = (issue: { input: unknown }) => (issue.input === undefined ? 'is required' : undefined)
-const text = z.string({ error: required })
+const text = z.string()
 
 function parsed<Value>(parse: (given: string) => Value | undefined, problem: string) {
   return text.transform((given, context): Value => {

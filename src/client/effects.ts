@@ -10,6 +10,7 @@ import type {
   EffectUnknown,
 } from '../contract/effects.js'
 import { HoldfastError, isHoldfastError, isRepeatable } from '../contract/errors.js'
+import { checkOptions, option } from '../contract/options.js'
 import {
   isReturnedError,
   isTypedOutcome,
@@ -19,6 +20,7 @@ import {
   type Terminal,
 } from '../contract/outcomes.js'
 import { hashPayload } from '../contract/payload-hash.js'
+import { hubForm, optionsForm, requestForm } from './effect-forms.js'
 import { bare, jsonOf, recorded, shortened, unknownBecause } from './effect-outcomes.js'
 
 /** One non-idempotent action, under an id that its caller mints and uses again for every retry. */
@@ -138,8 +140,9 @@ interface Running {
 /** What a probe of untyped code says when it returns nothing. */
 const nothingSaid: ProbeAnswer = { kind: 'unknown' }
 
-/** Effects over a hub (contract section 4), over the record or over HTTP alike. */
+/** Effects over a hub (contract section 4), over the record or over HTTP alike. @throws INVALID_ARGUMENT */
 export function createEffects(calls: EffectCalls, options: EffectsOptions): Effects {
+  checkOptions('createEffects', optionsForm, options, { hub: [hubForm, calls] })
   const { executor, recoveryAgeMs = defaults.recoveryAgeMs, deadlineMs = defaults.deadlineMs } = options
   const clock = options.clock ?? { monotonic: () => performance.now(), wall: () => Date.now() }
   /** Concurrent duplicates share one flight; losing the map is harmless, the record is the truth. */
@@ -305,7 +308,10 @@ export function createEffects(calls: EffectCalls, options: EffectsOptions): Effe
   }
 
   return {
-    run: async (request, execute, ..._ambiguous) => (await fly(request, execute)) as never,
+    run: async (request, execute, ..._ambiguous) => {
+      checkOptions('effects.run', requestForm, request, { execute: [option.function, execute] })
+      return (await fly(request, execute)) as never
+    },
   }
 }
 

@@ -1,5 +1,6 @@
+import { z } from 'zod'
 import type { HubCalls } from '../contract/hub.js'
-import { checkedHubs } from '../contract/hub-set.js'
+import { checkOptions, hubAddress, hubSet, option, optionsOf } from '../contract/options.js'
 import { type HubAddress, openCalls } from './calls.js'
 import { clientSetOf } from './client-set.js'
 import { effectCalls } from './effect-calls.js'
@@ -27,16 +28,24 @@ export interface ClientOptions extends HubAddress {
 /** A hub over HTTP: the calls of {@link HubCalls}, and its sweeps. */
 export interface Client extends HubCalls, SweepCalls {}
 
+const form = optionsOf<ClientOptions>({
+  ...hubAddress,
+  deadlineMs: option.count,
+  actor: z.string().optional(),
+  hubs: hubSet.optional(),
+})
+
 /**
  * Opens a client of a hub over HTTP (contract section 10). Nothing is connected before the first call. Reads
  * and accepts are repeated by themselves within the deadline; an operator's act is made once.
- * @throws INVALID_ARGUMENT for a URL, token or TLS material that cannot be used
+ * @throws INVALID_ARGUMENT for options that are none, and for a URL, token or TLS material that cannot be used
  */
-export function openClient({ hubs, ...options }: ClientOptions): Client {
-  const names = hubs === undefined ? [] : checkedHubs(hubs)
-  if (names.length < 2) return openOne(options)
-  const below = (hub: string) => `${options.url.replace(/\/+$/, '')}/hubs/${hub}`
-  return clientSetOf(new Map(names.map((hub) => [hub, openOne({ ...options, url: below(hub) })])))
+export function openClient(options: ClientOptions): Client {
+  checkOptions('openClient', form, options)
+  const { hubs: names = [], ...common } = options
+  if (names.length < 2) return openOne(common)
+  const below = (hub: string) => `${common.url.replace(/\/+$/, '')}/hubs/${hub}`
+  return clientSetOf(new Map(names.map((hub) => [hub, openOne({ ...common, url: below(hub) })])))
 }
 
 function openOne(options: Omit<ClientOptions, 'hubs'>): Client {

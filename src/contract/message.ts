@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { HoldfastError } from './errors.js'
+import { check, faultLine, kindOf, timeError } from './faults.js'
 import { isHostId, isId } from './ids.js'
 
-const id = z.string().refine(isId, '1 to 255 bytes of printable ASCII')
-const host = z.string().refine(isHostId, '[a-z0-9._-], 1 to 63 long, alphanumeric at both ends')
+const id = z.string().refine(isId, 'must be 1 to 255 bytes of printable ASCII')
+const host = z.string().refine(isHostId, 'must match [a-z0-9._-], 1 to 63 long, alphanumeric at both ends')
 
 /** A recipient: a host, or a session, which is routed to the host that owns it. */
 export type Recipient = { host: string } | { session: string }
@@ -14,10 +15,11 @@ export const recipientSchema = z.union([
 ]) satisfies z.ZodType<Recipient>
 
 /** RFC 3339 with an offset, a Date, or Unix milliseconds. */
+const error = timeError('RFC 3339 with an offset, Unix milliseconds or a Date')
 const timeSchema = z
-  .union([z.int().nonnegative(), z.date(), z.iso.datetime({ offset: true })])
+  .union([z.int({ error }), z.date({ error }), z.iso.datetime({ offset: true, error })], { error })
   .transform((value) => (typeof value === 'number' ? value : new Date(value).getTime()))
-  .refine((value) => Number.isSafeInteger(value) && value >= 0, 'a time from 1970 on')
+  .refine((value) => Number.isSafeInteger(value) && value >= 0, 'must be a time from 1970 on')
 
 /** What `accept` takes. The payload is opaque: it reaches the executor byte for byte. */
 export const messageSchema = z.strictObject({
@@ -27,10 +29,12 @@ export const messageSchema = z.strictObject({
   sender: id,
   /** One named twice is named once. An empty list is accepted: a message without deliveries, settled at once. */
   to: z.array(recipientSchema),
-  payload: z.union([
-    z.custom<Uint8Array>((value) => value instanceof Uint8Array, 'bytes or text'),
-    z.string(),
-  ]),
+  payload: z.union([z.custom<Uint8Array>((value) => value instanceof Uint8Array), z.string()], {
+    error: ({ input }) =>
+      input === undefined
+        ? 'is required'
+        : `must be a string or bytes (Buffer, Uint8Array), not ${kindOf(input)}: JSON.stringify it`,
+  }),
   contentType: id.optional(),
   parent: id.optional(),
   /** The message that this one sends again, under a new key. */
@@ -66,9 +70,9 @@ export interface PreparedMessage {
  * @throws HoldfastError INVALID_ARGUMENT, naming every bad member
  */
 export function prepareMessage(input: MessageInput): PreparedMessage {
-  const parsed = messageSchema.safeParse(input)
-  if (!parsed.success) throw new HoldfastError('INVALID_ARGUMENT', describeIssues(parsed.error))
-  const message = parsed.data
+  const checked = check(messageSchema, input)
+  if (!checked.ok) throw new HoldfastError('INVALID_ARGUMENT', faultLine(checked.faults, 'message'))
+  const message = checked.value
   const payload = payloadBytes(message.payload)
   const recipients = [...new Set(message.to.map(recipientText))]
   const sha256 = createHash('sha256').update(payload).digest('hex')
@@ -132,8 +136,4 @@ function payloadBytes(payload: string | Uint8Array): Buffer {
     )
   }
   return Buffer.from(payload, 'utf8')
-}
-
-function describeIssues(error: z.ZodError): string {
-  return error.issues.map((issue) => `${issue.path.join('.') || 'message'}: ${issue.message}`).join('; ')
 }

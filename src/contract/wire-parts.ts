@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { timeError } from './faults.js'
 import { isDeliveryId, isHostId, isId, isMessageId, parseAttemptId } from './ids.js'
 
 // What the bodies, queries and answers of the HTTP surface are made of.
@@ -25,8 +26,9 @@ export const text = z.string().refine((given) => {
 }, 'must be 1 to 1024 bytes of text')
 export const count = z.int().nonnegative()
 export const epoch = count
+const error = timeError('RFC 3339 with an offset, or Unix milliseconds')
 export const time = z
-  .union([z.int().nonnegative(), z.iso.datetime({ offset: true })])
+  .union([z.int({ error }).nonnegative({ error }), z.iso.datetime({ offset: true, error })], { error })
   .describe('RFC 3339 with an offset, or Unix ms')
   .transform((given) => (typeof given === 'number' ? given : new Date(given).getTime()))
   .refine((ms) => Number.isSafeInteger(ms) && ms >= 0, 'must be a time from 1970 on')

@@ -170,7 +170,7 @@ export const principalBody = z
     certificate: z.string().optional().describe('PEM of a client certificate to pin, instead of a token'),
     tokenSha256: z
       .string()
-      .regex(/^[0-9a-f]{64}$/)
+      .regex(/^[0-9a-f]{64}$/, 'must be a SHA-256 digest in lower-case hex')
       .optional()
       .describe('SHA-256 of a token that exists already, lower-case hex: none is made'),
   })

@@ -1,7 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type AddressInfo, Socket } from 'node:net'
-import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type {
+  FastifyBaseLogger,
+  FastifyInstance,
+  FastifyReply,
+  FastifyRequest,
+  RegisterOptions,
+} from 'fastify'
+import { z } from 'zod'
 import { HoldfastError } from '../contract/errors.js'
+import { name, option, optionsOf, redisAddress, whole } from '../contract/options.js'
 import type { RedisAddress } from '../contract/redis-address.js'
 import { followAnswer, refuseMalformed } from './connections.js'
 import { embeddedIdentities, type HoldfastCaller } from './embedded-identities.js'
@@ -30,6 +38,21 @@ export interface HoldfastOptions {
   /** What is taken on at most, where it is not to be the usual. */
   readonly limits?: Partial<Limits> | undefined
 }
+
+const limit = whole(0, Number.MAX_SAFE_INTEGER).optional()
+const limitNames = Object.keys(defaultLimits) as (keyof Limits)[]
+
+/** Of its options; those that fastify takes of every plugin come with them. */
+export const pluginForm = optionsOf<HoldfastOptions & RegisterOptions>({
+  redis: redisAddress,
+  hub: name.hub.optional(),
+  log: option.log,
+  authenticate: option.function.optional(),
+  limits: z.strictObject(Object.fromEntries(limitNames.map((each) => [each, limit]))).optional(),
+  prefix: z.unknown().optional(),
+  logLevel: z.unknown().optional(),
+  logSerializers: z.unknown().optional(),
+})
 
 /** What is decided for the application: how sweeps run, and where its files are. */
 export interface MountParts {

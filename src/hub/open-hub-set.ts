@@ -1,9 +1,11 @@
 import { isHoldfastError } from '../contract/errors.js'
 import type { HubCalls } from '../contract/hub.js'
-import { checkedHubs, ofHub } from '../contract/hub-set.js'
+import { ofHub } from '../contract/hub-set.js'
+import { checkOptions, hubSet, option, optionsOf } from '../contract/options.js'
 import { hubSetOf } from '../set/hub-set-of.js'
 import { warnOfTrouble } from './durability.js'
-import { type HubOptions, openHub } from './open-hub.js'
+import { type HubOptions, hubForms } from './hub-options.js'
+import { openHub } from './open-hub.js'
 
 /** Options of {@link openHubSet}. */
 export interface HubSetOptions extends Omit<HubOptions, 'hub'> {
@@ -16,19 +18,23 @@ export interface HubSetOptions extends Omit<HubOptions, 'hub'> {
   readonly withoutSome?: boolean | undefined
 }
 
+const { hub: _, ...oneForms } = hubForms
+const form = optionsOf<HubSetOptions>({ ...oneForms, hubs: hubSet, withoutSome: option.flag })
+
 /**
  * Opens a set of hubs over their records; of one hub it is that hub. Those that opened are closed where one fails.
  * @throws STORE_UNKNOWN when one has no record (run `holdfast init --hubs …`), STORE_UNAVAILABLE, INVALID_ARGUMENT
  */
-export async function openHubSet({ hubs, withoutSome, ...options }: HubSetOptions): Promise<HubCalls> {
-  const names = checkedHubs(hubs)
+export async function openHubSet(options: HubSetOptions): Promise<HubCalls> {
+  checkOptions('openHubSet', form, options)
+  const { hubs: names, withoutSome, ...common } = options
   // Hubs of one server have its troubles in common.
   const told = new Set<string>()
   const onTrouble = (trouble: string) => {
-    if (!told.has(trouble)) (options.onTrouble ?? warnOfTrouble)(trouble)
+    if (!told.has(trouble)) (common.onTrouble ?? warnOfTrouble)(trouble)
     told.add(trouble)
   }
-  const tries = await Promise.allSettled(names.map((hub) => openHub({ ...options, hub, onTrouble })))
+  const tries = await Promise.allSettled(names.map((hub) => openHub({ ...common, hub, onTrouble })))
   const found = tries.map((each) => (each.status === 'fulfilled' ? each.value : undefined))
   const failures = tries.map((each) => (each.status === 'rejected' ? (each.reason as unknown) : undefined))
   const at = failures.findIndex((failure) => failure !== undefined)

@@ -16,10 +16,9 @@ import type {
 } from '../contract/hub.js'
 import { messageId } from '../contract/ids.js'
 import type { MessageInput } from '../contract/message.js'
+import { checkOptions } from '../contract/options.js'
 import { allOf } from '../contract/pages.js'
-import type { OnPoint } from '../contract/points.js'
-import type { RedisAddress } from '../contract/redis-address.js'
-import { type OnCall, openBlockingReader, openStore, type Store } from '../record/connections.js'
+import { openBlockingReader, openStore, type Store } from '../record/connections.js'
 import { functionsOf, type InitReply } from '../record/functions.js'
 import { type Keys, keysOf } from '../record/keys.js'
 import { loadLibrary } from '../record/library.js'
@@ -35,6 +34,7 @@ import { hostNames } from './delivery-places.js'
 import { tellOfTrouble } from './durability.js'
 import { listEffects, readEffect } from './effects.js'
 import { readEvents } from './events.js'
+import { type HubOptions, hubForm, type InitOptions, initForm } from './hub-options.js'
 import { keepLibraries } from './libraries.js'
 import { listFences, listHeld, listHosts, listPending, listUnknown, readCounts, readHost } from './lists.js'
 import { readLogPage } from './log.js'
@@ -48,33 +48,7 @@ import { readSweeps } from './sweeps.js'
 import { readDelivery, readMessage } from './views.js'
 import { waitForMessage } from './wait.js'
 
-/** Options of {@link openHub}. */
-export interface HubOptions {
-  /** URL of the server, Sentinels or Cluster that hold the record. */
-  readonly redis: RedisAddress
-  /** Name of the hub; `hf` when absent. */
-  readonly hub?: string | undefined
-  /** Milliseconds in which each call must be answered: 10,000 for accept with its repeats, 5,000 for others when absent. */
-  readonly deadlineMs?: number | undefined
-  /** Told of repairs that fail; they are tried again at the next start or `repair()`. */
-  readonly onRepairError?: ((error: unknown) => void) | undefined
-  /**
-   * Told of messages that this hub answered for, of the last ten thousand, and that a server lacks which took over: an
-   * older copy of the record, or a replica that had not got them. The log names them too (verb `lost`).
-   */
-  readonly onLost?: ((messageIds: readonly string[]) => void) | undefined
-  /**
-   * Told where the Redis server may lose what it is given, as it is set when the hub is opened (`holdfast doctor` says
-   * what to set); a warning of the process when absent.
-   */
-  readonly onTrouble?: ((trouble: string) => void) | undefined
-  /** Where the Lua sources are; the package's own when absent. */
-  readonly luaDir?: string | undefined
-  /** Told of each function call once it is over, for metrics. */
-  readonly onCall?: OnCall | undefined
-  /** Tests only: see `points`. */
-  readonly onPoint?: OnPoint | undefined
-}
+export type { HubOptions, InitOptions } from './hub-options.js'
 
 /**
  * A hub over its record (contract section 1). Stateless: any number of them may serve one record. What crashes leave
@@ -94,9 +68,11 @@ const overviewForMs = 2000
 
 /**
  * Opens a hub: connects, brings the function library to the server and starts to complete cut fan-outs.
- * @throws STORE_UNKNOWN when there is no record (run `holdfast init`), STORE_UNAVAILABLE
+ * @throws STORE_UNKNOWN when there is no record (run `holdfast init`), STORE_UNAVAILABLE,
+ *   INVALID_ARGUMENT
  */
 export async function openHub(options: HubOptions): Promise<Hub> {
+  checkOptions('openHub', hubForm, options)
   const opened = await openHubParts(options)
   await tellOfTrouble(opened, options.onTrouble)
   return opened.hub
@@ -105,16 +81,10 @@ export async function openHub(options: HubOptions): Promise<Hub> {
 /**
  * Makes the identity of a record, which nothing else ever does. With `afterLoss`, on a server that lost it:
  * epochs go on above all that were ever given.
- * @throws NOTHING_LOST, RECORD_DAMAGED, STORE_UNAVAILABLE
+ * @throws NOTHING_LOST, RECORD_DAMAGED, STORE_UNAVAILABLE, INVALID_ARGUMENT
  */
-export async function initRecord(options: {
-  readonly redis: RedisAddress
-  readonly hub?: string | undefined
-  readonly afterLoss?: boolean | undefined
-  /** As of a hub. */
-  readonly onTrouble?: ((trouble: string) => void) | undefined
-  readonly luaDir?: string | undefined
-}): Promise<InitReply> {
+export async function initRecord(options: InitOptions): Promise<InitReply> {
+  checkOptions('initRecord', initForm, options)
   const keys = keysOf(options.hub ?? 'hf')
   const store = await openStore({
     url: options.redis,

@@ -1,9 +1,17 @@
 import { silentLog } from './log.js'
 import { createMember } from './member.js'
-import { checkOptions, hubsOf, type NodeOptions } from './node-options.js'
+import { checkedOptions, hubsOf, type NodeOptions } from './node-options.js'
 import { createNodeSet } from './node-set.js'
 
-export type { HubAddress, NodeOptions } from './node-options.js'
+export type {
+  ByExecutor,
+  ByFunction,
+  HubAddress,
+  NodeBasics,
+  NodeOptions,
+  OnRedis,
+  OverHttp,
+} from './node-options.js'
 
 /**
  * How a node ended. `left`: cleanly, what it had not begun is free for others at once. `stopped`: without
@@ -38,7 +46,7 @@ export interface HoldfastNode {
  * @throws INVALID_ARGUMENT
  */
 export function createNode(options: NodeOptions): HoldfastNode {
-  const settings = checkOptions(options)
+  const settings = checkedOptions(options)
   const hubs = hubsOf(options)
   const log = options.log ?? silentLog
   return hubs.length === 1

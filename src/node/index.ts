@@ -13,11 +13,16 @@ export { type Point, points } from '../contract/points.js'
 export type { ClaimedMessage } from '../contract/steps.js'
 export { crashPoint } from './crash-point.js'
 export {
+  type ByExecutor,
+  type ByFunction,
   createNode,
   type HoldfastNode,
   type HubAddress,
+  type NodeBasics,
   type NodeEnd,
   type NodeOptions,
+  type OnRedis,
+  type OverHttp,
 } from './create-node.js'
 export type { Attempt, ExecuteFunction, Executor, ProbeFunction, Prober } from './executor.js'
 export { type CommandExecutorOptions, commandExecutor } from './executors/command.js'

@@ -1,7 +1,18 @@
 import { join } from 'node:path'
-import { HoldfastError } from '../contract/errors.js'
-import { checkedHubs } from '../contract/hub-set.js'
-import { hostId, printableId } from '../contract/ids.js'
+import { z } from 'zod'
+import {
+  checkOptions,
+  hubAddress,
+  hubSet,
+  name,
+  objectWith,
+  option,
+  optionsOf,
+  redisAddress,
+  text,
+  together,
+  valueThat,
+} from '../contract/options.js'
 import type { OnPoint } from '../contract/points.js'
 import type { RedisAddress } from '../contract/redis-address.js'
 import type { ExecuteFunction, Executor, ProbeFunction, Prober } from './executor.js'
@@ -21,8 +32,8 @@ export interface HubAddress {
     | undefined
 }
 
-/** Options of {@link createNode}. One of `redis` and `http` is given, and one of `execute` and `executor`. */
-export interface NodeOptions {
+/** Options of {@link createNode}, but for where the record is and what handles a delivery. */
+export interface NodeBasics {
   /** The recipient host whose stream this node consumes. */
   readonly host: string
   /** Its id, stable across restarts; the host's name when absent. Two nodes of a host need two. */
@@ -34,22 +45,11 @@ export interface NodeOptions {
    * is `hub` with another name.
    */
   readonly hubs?: readonly string[] | undefined
-  /** URL of the server, Sentinels or Cluster that hold the record: for nodes inside the trust boundary. */
-  readonly redis?: RedisAddress | undefined
-  /**
-   * A hub over HTTP instead, with the principal of this host: for nodes outside it. Of several hubs, the address that all
-   * of them are served at, each at `/hubs/<name>` below it.
-   */
-  readonly http?: HubAddress | undefined
   /**
    * File of this node's durable store; one process at a time can open it. In a node of several hubs, the folder of such
    * files, one a hub: `<hub>.db`.
    */
   readonly mirror: string
-  /** The handler: what it returns is the result, what it throws is `outcome_unknown`. */
-  readonly execute?: ExecuteFunction | undefined
-  /** Instead of `execute`: `commandExecutor`, `forwardExecutor`, or one of your own. */
-  readonly executor?: Executor | undefined
   /**
    * Asks what became of an attempt that an earlier process of this node began and did not settle, before
    * anything of it is repeated, and only once nothing of that process can act any more.
@@ -85,6 +85,40 @@ export interface NodeOptions {
   readonly onPoint?: OnPoint | undefined
 }
 
+/** The record of a node outside the trust boundary. */
+export interface OverHttp {
+  /**
+   * A hub over HTTP, with the principal of this host. Of several hubs, the address that all of them are served at, each at
+   * `/hubs/<name>` below it.
+   */
+  readonly http: HubAddress
+  readonly redis?: undefined
+}
+
+/** The record of a node inside the trust boundary. */
+export interface OnRedis {
+  /** URL of the server, Sentinels or Cluster that hold the record. */
+  readonly redis: RedisAddress
+  readonly http?: undefined
+}
+
+/** Deliveries are handled by something else than a function. */
+export interface ByExecutor {
+  /** `commandExecutor`, `forwardExecutor`, or one of your own. */
+  readonly executor: Executor
+  readonly execute?: undefined
+}
+
+/** Deliveries are handled by a function in this process. */
+export interface ByFunction {
+  /** The handler: what it returns is the result, what it throws is `outcome_unknown`. */
+  readonly execute: ExecuteFunction
+  readonly executor?: undefined
+}
+
+/** Options of {@link createNode}: one of `redis` and `http`, one of `execute` and `executor`, and the rest. */
+export type NodeOptions = NodeBasics & (OverHttp | OnRedis) & (ByExecutor | ByFunction)
+
 /** The options of a node, checked and completed. */
 export interface NodeSettings {
   readonly host: string
@@ -109,40 +143,61 @@ export interface NodeSettings {
 /** How the node reaches the record. */
 export type Reach = { readonly redis: RedisAddress } | { readonly http: HubAddress }
 
-/** Checks every option. @throws INVALID_ARGUMENT */
-export function checkOptions(options: NodeOptions): NodeSettings {
-  const { execute } = options
-  const executor = options.executor ?? (execute === undefined ? undefined : functionExecutor(execute))
-  if (executor === undefined) {
-    throw new HoldfastError('INVALID_ARGUMENT', 'a node needs `execute` or `executor`; neither is given')
-  }
-  const concurrency = positive('concurrency', options.concurrency ?? defaults.concurrency)
+const form = optionsOf<NodeOptions>({
+  host: name.host,
+  node: name.id.optional(),
+  hub: name.hub.optional(),
+  hubs: hubSet.optional(),
+  redis: redisAddress.optional(),
+  http: z.strictObject(hubAddress).optional(),
+  mirror: text('the path of a file'),
+  execute: option.function.optional(),
+  executor: objectWith('an executor, which has a method run', ['run']).optional(),
+  probe: valueThat('a function, or a prober, which has a method ask', isProbe).optional(),
+  idempotent: option.flag,
+  probeTimeLimitMs: option.count,
+  concurrency: option.count,
+  buffer: option.count,
+  timeLimitMs: option.count,
+  graceMs: option.count,
+  drainMs: option.count,
+  scopes: z.array(z.string()).optional(),
+  log: option.log,
+  luaDir: z.string().optional(),
+  onPoint: option.function.optional(),
+}).check(
+  together<NodeOptions>(({ redis, http }) => oneOf({ redis, http })),
+  together<NodeOptions>(({ execute, executor }) => oneOf({ execute, executor })),
+  together<NodeOptions>(({ hub, hubs }) => (hub === undefined ? undefined : oneOf({ hub, hubs }))),
+)
+
+/** Checks every option, and completes them. @throws INVALID_ARGUMENT, naming all that is wrong */
+export function checkedOptions(options: NodeOptions): NodeSettings {
+  checkOptions('createNode', form, options)
+  const { host, probe, concurrency = defaults.concurrency } = options
   const [hub = defaults.hub] = hubsOf(options)
   return {
-    host: hostId(options.host),
-    node: printableId(options.node ?? options.host, 'node'),
+    host,
+    node: options.node ?? host,
     hub,
     inSet: false,
     mirror: options.mirror,
     concurrency,
-    buffer: positive('buffer', options.buffer ?? bufferFor(concurrency)),
-    timeLimitMs: positive('timeLimitMs', options.timeLimitMs ?? defaults.timeLimitMs),
-    graceMs: positive('graceMs', options.graceMs ?? defaults.graceMs),
-    drainMs: positive('drainMs', options.drainMs ?? defaults.drainMs),
-    executor,
-    prober: typeof options.probe === 'function' ? functionProbe(options.probe) : options.probe,
+    buffer: options.buffer ?? bufferFor(concurrency),
+    timeLimitMs: options.timeLimitMs ?? defaults.timeLimitMs,
+    graceMs: options.graceMs ?? defaults.graceMs,
+    drainMs: options.drainMs ?? defaults.drainMs,
+    executor: options.executor ?? functionExecutor(options.execute),
+    prober: typeof probe === 'function' ? functionProbe(probe) : probe,
     idempotent: options.idempotent === true,
-    probeTimeLimitMs: positive('probeTimeLimitMs', options.probeTimeLimitMs ?? defaults.probeTimeLimitMs),
-    reach: reachOf(options),
+    probeTimeLimitMs: options.probeTimeLimitMs ?? defaults.probeTimeLimitMs,
+    reach: options.redis === undefined ? { http: options.http } : { redis: options.redis },
   }
 }
 
-/** The hubs of a node, one or several. @throws INVALID_ARGUMENT */
-export function hubsOf({ hub, hubs }: NodeOptions): string[] {
-  if (hub !== undefined && hubs !== undefined) {
-    throw new HoldfastError('INVALID_ARGUMENT', 'a node takes `hub` or `hubs`; both are given')
-  }
-  return checkedHubs(hubs ?? [hub ?? defaults.hub])
+/** The hubs of a node, one or several. */
+export function hubsOf({ hub, hubs }: NodeOptions): readonly string[] {
+  return hubs ?? [hub ?? defaults.hub]
 }
 
 /** What is different for one of several hubs. */
@@ -169,11 +224,17 @@ function bufferFor(concurrency: number): number {
   return Math.max(concurrency, Math.min(4 * concurrency, defaults.bufferOfFew))
 }
 
-function reachOf({ redis, http }: NodeOptions): Reach {
-  if (redis !== undefined && http === undefined) return { redis }
-  if (http !== undefined && redis === undefined) return { http }
-  const given = redis === undefined ? 'neither is given' : 'both are given'
-  throw new HoldfastError('INVALID_ARGUMENT', `a node needs \`redis\` or \`http\`; ${given}`)
+/** Of two options exactly one is given. */
+function oneOf(two: Readonly<Record<string, unknown>>): string | undefined {
+  const given = Object.values(two).filter((value) => value !== undefined).length
+  if (given === 1) return undefined
+  const names = Object.keys(two).map((each) => `\`${each}\``)
+  return `takes ${names.join(' or ')}, and ${given === 0 ? 'neither is' : 'both are'} given`
+}
+
+function isProbe(value: unknown): boolean {
+  if (typeof value === 'function') return true
+  return typeof value === 'object' && value !== null && 'ask' in value && typeof value.ask === 'function'
 }
 
 const defaults = {
@@ -184,15 +245,4 @@ const defaults = {
   graceMs: 5000,
   drainMs: 30_000,
   probeTimeLimitMs: 30_000,
-}
-
-/** Timers take no more than this. */
-const longestTimer = 2_147_483_647
-
-function positive(name: string, value: number): number {
-  if (Number.isInteger(value) && value > 0 && value <= longestTimer) return value
-  throw new HoldfastError(
-    'INVALID_ARGUMENT',
-    `${name} must be a whole number from 1 to ${longestTimer}, not ${value}`,
-  )
 }

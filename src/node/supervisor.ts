@@ -1,8 +1,10 @@
 import { spawn } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { z } from 'zod'
 import { backoffMs } from '../contract/backoff.js'
 import { HoldfastError, isHoldfastError } from '../contract/errors.js'
 import type { HubCalls } from '../contract/hub.js'
+import { checkOptions, name, objectWith, option, optionsOf, text, whole } from '../contract/options.js'
 import type { SessionReply } from '../contract/session-views.js'
 import { type CloseReason, terminalOf } from '../contract/sessions.js'
 import type { ChildIdentity } from './executor.js'
@@ -83,6 +85,24 @@ interface Stop {
   readonly reason: Exclude<CloseReason, 'crash'>
 }
 
+const form = optionsOf<SupervisorOptions>({
+  hub: objectWith('a hub, or a client of one', ['openSession', 'closeSession']),
+  session: name.id,
+  host: name.host,
+  scope: z.string(),
+  parent: name.id.optional(),
+  restartBudget: whole(0, 1_000_000),
+  command: z.array(z.string()).min(1),
+  cwd: z.string().optional(),
+  env: option.names,
+  stateFile: text('the path of a file'),
+  actor: z.string().optional(),
+  abandoned: option.function.optional(),
+  stopGraceMs: whole(0).optional(),
+  restartBackoff: z.strictObject({ leastMs: whole(0), mostMs: whole(0) }).optional(),
+  log: option.log,
+})
+
 const defaults = { stopGraceMs: 10_000, restartBackoff: { leastMs: 500, mostMs: 30_000 } }
 /** How long a stop waits for the record beside its grace. */
 const closeWithinMs = 30_000
@@ -91,8 +111,10 @@ const callRetry = { leastMs: 100, mostMs: 5000 }
 /**
  * Runs a process as a session (contract section 6): opens the session when it starts, and states on every close
  * what this side knows; whether a crash is terminal is the record's to say.
+ * @throws INVALID_ARGUMENT
  */
 export function createSupervisor(options: SupervisorOptions): Supervisor {
+  checkOptions('createSupervisor', form, options)
   const { hub, session, host, scope, parent, restartBudget, actor = 'supervisor' } = options
   const { log = silentLog, stopGraceMs = defaults.stopGraceMs } = options
   const wishes: Wish[] = []

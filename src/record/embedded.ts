@@ -3,6 +3,7 @@ import { createServer } from 'node:net'
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { HoldfastError } from '../contract/errors.js'
+import { checkOptions, option, optionsOf, text, whole } from '../contract/options.js'
 import { lockFile } from './lock-file.js'
 import { findServer, isAlive, launch, type ServerProcess, serverState } from './server-process.js'
 
@@ -32,6 +33,13 @@ export interface EmbeddedOptions {
   readonly readyDeadlineMs?: number | undefined
 }
 
+const form = optionsOf<EmbeddedOptions>({
+  dataDir: text('the path of a folder'),
+  port: whole(1, 65_535).optional(),
+  log: option.function.optional(),
+  readyDeadlineMs: option.count,
+})
+
 /** What `server.json` says. Written before the server is started (pid 0), so that none is ever lost sight of. */
 interface Note {
   readonly pid: number
@@ -56,9 +64,10 @@ const shutDownMs = 10_000
 /**
  * Starts a server on the folder, or attaches to the one that already runs there. Of several processes doing
  * so at once, one starts it. The server outlives this process when that is killed: the next start attaches.
- * Errors: SERVER_NOT_FOUND (no program), STORE_UNAVAILABLE (it ended early, or is not ready in time).
+ * Errors: SERVER_NOT_FOUND (no program), STORE_UNAVAILABLE (it ended early, or is not ready in time), INVALID_ARGUMENT.
  */
 export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedServer> {
+  checkOptions('startEmbedded', form, options)
   const redisDir = join(resolve(options.dataDir), 'redis')
   mkdirSync(redisDir, { recursive: true })
   const place: Place = {

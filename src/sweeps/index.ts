@@ -1,5 +1,6 @@
 /** The sweeps, for a program that has a hub within it and no server of ours: what crashes leave and what falls due. */
 
+import { checkOptions, name, objectWith, optionsOf, redisAddress } from '../contract/options.js'
 import type { RedisAddress } from '../contract/redis-address.js'
 import { openHubParts } from '../hub/open-hub.js'
 import { type SweepLog, startSchedule } from './schedule.js'
@@ -23,15 +24,22 @@ export interface Sweeps {
   stop(): Promise<void>
 }
 
+const form = optionsOf<SweepsOptions>({
+  redis: redisAddress,
+  hub: name.hub.optional(),
+  log: objectWith('a logger, which has info and warn', ['info', 'warn']).optional(),
+})
 const silent: SweepLog = { info: () => undefined, warn: () => undefined }
 
 /**
  * Runs the scheduled sweeps of a hub in this process, as `holdfast serve` and the plugin for fastify do. Any number of
  * processes may: they share one schedule. At least one has to, or an attempt that a crash cut is never listed, and no
  * deadline passes.
- * @throws STORE_UNKNOWN when there is no record (run `holdfast init`), STORE_UNAVAILABLE
+ * @throws STORE_UNKNOWN when there is no record (run `holdfast init`), STORE_UNAVAILABLE, INVALID_ARGUMENT
  */
-export async function startSweeps({ redis, hub, log = silent }: SweepsOptions): Promise<Sweeps> {
+export async function startSweeps(options: SweepsOptions): Promise<Sweeps> {
+  checkOptions('startSweeps', form, options)
+  const { redis, hub, log = silent } = options
   const parts = await openHubParts({ redis, hub })
   const schedule = await startSchedule({ redis, parts, log }).catch(async (error: unknown) => {
     await parts.hub.close()

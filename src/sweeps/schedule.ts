@@ -20,7 +20,9 @@ function isOnItsWay(schedule: { readonly next?: number | undefined } | undefined
 
 /** The part of a pino logger that sweeps use. */
 export interface SweepLog {
+  /** What was found and put right. */
   info(particulars: object, message: string): void
+  /** A sweep, or its schedule, that failed; it is tried again. */
   warn(particulars: object, message: string): void
 }
 

@@ -1,6 +1,8 @@
 import { fileURLToPath, pathToFileURL } from 'node:url'
+import { z } from 'zod'
 import { HoldfastError } from '../contract/errors.js'
 import type { MessageInput } from '../contract/message.js'
+import { checkOptions, option, optionsOf } from '../contract/options.js'
 import { textOf } from './checker/report.js'
 import { type RunOptions, type RunResult, runWithCrash } from './crash-run.js'
 import type { CrashedDelivery, CrashRun, CrashVerdict } from './crash-words.js'
@@ -36,6 +38,17 @@ export interface CrashTestOptions {
   readonly concurrency?: number | undefined
 }
 
+const form = optionsOf<CrashTestOptions>({
+  handler: option.url,
+  messages: z.array(z.looseObject({})).optional(),
+  points: z.array(z.string()).optional(),
+  effects: option.function.optional(),
+  env: option.names,
+  execArgv: z.array(z.string()).optional(),
+  deadlineMs: option.count,
+  concurrency: option.count,
+})
+
 const usualMessages: readonly Partial<MessageInput>[] = [
   { key: 'crash-1', conversation: 'a', payload: 'one' },
   { key: 'crash-2', conversation: 'a', payload: 'two' },
@@ -50,6 +63,7 @@ const usualMessages: readonly Partial<MessageInput>[] = [
  *   where its process does not join
  */
 export async function crashTest(options: CrashTestOptions): Promise<CrashVerdict> {
+  checkOptions('crashTest', form, options)
   return await crashTestOf(fileURLToPath(new URL('./crash-process.js', import.meta.url)), options)
 }
 

@@ -1,5 +1,5 @@
 import type { ProbeAnswer } from '../contract/outcomes.js'
-import type { NodeOptions } from '../node/create-node.js'
+import type { NodeBasics } from '../node/create-node.js'
 import type { Attempt } from '../node/executor.js'
 import type { Verdict } from './checker/index.js'
 
@@ -12,7 +12,7 @@ export interface CrashHandler {
   /** As in `createNode`: it does the same when it runs twice for one attempt. */
   readonly idempotent?: boolean
   /** Time limits, `concurrency` and the like, as in `createNode`. */
-  readonly options?: Partial<NodeOptions>
+  readonly options?: Partial<NodeBasics>
 }
 
 /** A delivery at the end of a run, for whoever counts effects. */

@@ -5,6 +5,7 @@ import type { MessageView } from '../contract/delivery-views.js'
 import { HoldfastError } from '../contract/errors.js'
 import type { Accepted } from '../contract/hub.js'
 import type { MessageInput } from '../contract/message.js'
+import { checkOptions, option, optionsOf } from '../contract/options.js'
 import type { SettingName } from '../contract/settings.js'
 import { type SweepName, sweepNames } from '../contract/sweeps.js'
 import { type Hub, initRecord, openHubParts } from '../hub/open-hub.js'
@@ -63,6 +64,8 @@ export interface TestRecordOptions {
   readonly settings?: Readonly<Partial<Record<SettingName, number>>> | undefined
 }
 
+const form = optionsOf<TestRecordOptions>({ settings: option.names })
+
 /** Host of messages and nodes that name none. */
 export const testHost = 'test-host'
 
@@ -75,6 +78,7 @@ const keysAtOnce = 1000
  * @throws SERVER_NOT_FOUND where this machine has no Redis server, INVALID_ARGUMENT (the settings)
  */
 export async function openTestRecord(options: TestRecordOptions = {}): Promise<TestRecord> {
+  checkOptions('openTestRecord', form, options)
   return (await openTestParts(options)).record
 }
 
@@ -147,7 +151,7 @@ async function makeRecord(
     settled: (message, timeoutMs = 10_000) =>
       untilSettled(hub, typeof message === 'string' ? message : message.id, timeoutMs),
     startNode: (given) =>
-      startNode({ redis: server.url, hub: name, host: testHost, dir, ...given }, closeWithIt),
+      startNode(given, { redis: server.url, hub: name, host: testHost, dir }, closeWithIt),
     startServer: async () => {
       // Only now: whoever tests a handler has no use for fastify.
       const { openTestServer } = await import('./hub-server.js')

@@ -61,7 +61,7 @@ describe('reading settings', () => {
 
   test.each([
     ['{"hub"', 'is no JSON'],
-    ['[]', 'expected object'],
+    ['[]', 'holdfast.config.json: must be an object, not a list'],
   ])('a file that holds %s', (content, problem) => {
     writeConfig(content)
     expect(readSettings({}, {}, folder.path).problems.join()).toContain(problem)

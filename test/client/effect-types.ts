@@ -1,6 +1,12 @@
 import type { EffectOutcome, EffectRequest, Effects } from '../../src/client/effects.js'
 import { notSent, type Outcome, type ProbeAnswer, terminal } from '../../src/contract/outcomes.js'
-import type { NodeOptions, ProbeFunction } from '../../src/node/index.js'
+import {
+  commandExecutor,
+  createNode,
+  type HoldfastNode,
+  type NodeOptions,
+  type ProbeFunction,
+} from '../../src/node/index.js'
 
 // What must not compile (contract section 4, rule 8). Nothing here is ever run: `npm run typecheck` is the test, for
 // an error that is expected and does not come is one itself.
@@ -86,3 +92,30 @@ export const probes: Record<string, ProbeFunction> = {
 /** The same for effects and for nodes. */
 export const probing: ProbeAnswer = { kind: 'not_executed' }
 export const asked: Pick<EffectRequest, 'probe'> & Pick<NodeOptions, 'probe'> = { probe: () => probing }
+
+/** A node has a record, and somebody who handles its deliveries; one of each. */
+export function nodes(probe: ProbeFunction): readonly HoldfastNode[] {
+  const basics = { host: 'a', mirror: 'a.db', probe }
+  const redis = 'redis://127.0.0.1:6379'
+  const http = { url: 'http://127.0.0.1:8080' }
+  const execute = () => 'done'
+  const executor = commandExecutor({ command: 'true' })
+  return [
+    createNode({ ...basics, redis, execute }),
+    createNode({ ...basics, redis, executor }),
+    createNode({ ...basics, http, execute }),
+    createNode({ ...basics, http, executor, execute: undefined, redis: undefined }),
+    // @ts-expect-error nobody handles what it claims
+    createNode({ ...basics, redis }),
+    // @ts-expect-error there is no record
+    createNode({ ...basics, execute }),
+    // @ts-expect-error one handles it, not two
+    createNode({ ...basics, redis, execute, executor }),
+    // @ts-expect-error nor are there two ways to the record
+    createNode({ ...basics, redis, http, execute }),
+    // @ts-expect-error no option is called so
+    createNode({ ...basics, redis, execute, concurency: 2 }),
+    // @ts-expect-error nor is text a flag
+    createNode({ ...basics, redis, execute, idempotent: 'no' }),
+  ]
+}

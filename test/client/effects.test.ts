@@ -431,3 +431,56 @@ function ambiguousReturns(): void {
 it('what is ambiguous does not compile as a return value', () => {
   expect(ambiguousReturns).toBeTypeOf('function')
 })
+
+describe('what is no option', () => {
+  it.each<[calls: unknown, options: unknown, says: string]>([
+    [{}, undefined, 'options: is required; hub: must be a hub, or a client of one, not an object'],
+    [undefined, {}, 'executor: is required; hub: is required'],
+    [
+      Promise.resolve(),
+      { executor: 5, dedlineMs: 1, recoveryAgeMs: -1 },
+      'executor: must be a string, not 5; recoveryAgeMs: must be a whole number from 0 to 9007199254740991, not -1; unknown member "dedlineMs" (known: executor, recoveryAgeMs, deadlineMs, clock); hub: must be a hub, or a client of one, not a promise',
+    ],
+  ])('createEffects refuses %#', (calls, options, says) => {
+    expect(() => createEffects(calls as EffectCalls, options as EffectsOptions)).toThrow(
+      `INVALID_ARGUMENT createEffects: ${says}`,
+    )
+  })
+
+  it.each<[changes: object | undefined, execute: unknown, says: string]>([
+    [undefined, never, 'options: is required'],
+    [
+      { prob: never },
+      never,
+      'unknown member "prob" (known: id, type, payload, leaveOut, probe, idempotent, timeLimitMs)',
+    ],
+    [
+      { probe: 'true', idempotent: 'no', timeLimitMs: 0, leaveOut: '/at' },
+      'charge',
+      'leaveOut: must be a list, not a string; probe: must be a function, not a string; idempotent: must be true or false, not a string; timeLimitMs: must be a whole number from 1 to 9007199254740991, not 0; execute: must be a function, not a string',
+    ],
+    [
+      { id: 'ä', payload: undefined },
+      undefined,
+      'id: must be 1 to 255 bytes of printable ASCII, not "ä"; payload: is required; execute: is required',
+    ],
+  ])('run refuses %#, and nothing is claimed', async (changes, execute, says) => {
+    const request = changes === undefined ? undefined : { ...charge(), ...changes }
+    const before = await record.dump()
+    const error = await caught(() => effectsOf().run(request as EffectRequest, execute as () => number))
+    expect(isHoldfastError(error, 'INVALID_ARGUMENT') && error.message).toBe(
+      `INVALID_ARGUMENT effects.run: ${says}`,
+    )
+    expect(await record.dump()).toEqual(before)
+  })
+
+  it('a request is used as it is: its probe keeps its object', async () => {
+    class Target {
+      readonly #answer = { kind: 'result', value: 'asked' } as const
+      readonly probe = () => this.#answer
+    }
+    await orphan()
+    const effects = effectsOf({ recoveryAgeMs: 0 })
+    expect(await effects.run(Object.assign(new Target(), charge()), never)).toMatchObject({ value: 'asked' })
+  })
+})

@@ -68,20 +68,35 @@ it('names every bad member at once', () => {
   for (const member of ['key', 'sender', 'deliverBy', 'extra']) expect(text).toContain(member)
 })
 
-it.each([
-  { to: [{ host: 'A' }] },
-  { to: [{ host: 'a', session: 's' }] },
-  { to: [{ queue: 'a' }] },
-  { to: 'host:a' },
-  { payload: { a: 1 } },
-  { payload: '\ud800' },
-  { payload: undefined },
-  { deliverBy: -1 },
-  { deliverBy: 1.5 },
-  { deliverBy: new Date('x') },
-  { deliverBy: '2025-11-29T16:26:40' },
-  { deliverBy: new Date(-5) },
-  { key: 'x'.repeat(256) },
-])('refuses %j', (change) => {
-  expect(refusal({ ...message, ...change })).toMatch(/^INVALID_ARGUMENT /)
+const asTime = 'must be RFC 3339 with an offset, Unix milliseconds or a Date'
+const asPayload = 'must be a string or bytes (Buffer, Uint8Array)'
+const known = 'key, conversation, sender, to, payload, contentType, parent, resendOf, deliverBy, executeBy'
+
+it.each<[change: object, says: string]>([
+  [{ to: [{ host: 'A' }] }, 'to.0.host: must match [a-z0-9._-], 1 to 63 long, alphanumeric at both ends'],
+  [{ to: [{ host: 'a', session: 's' }] }, 'to.0: must be { host } or { session }, not { host, session }'],
+  [{ to: [{ hosst: 'a' }] }, 'to.0: must be { host } or { session }, not { hosst }'],
+  [{ to: ['host:a'] }, 'to.0: must be { host } or { session }, not a string'],
+  [{ to: 'host:a' }, 'to: must be a list, not a string'],
+  [{ payload: { secret: 1 } }, `payload: ${asPayload}, not an object: JSON.stringify it`],
+  [{ payload: [7] }, `payload: ${asPayload}, not a list: JSON.stringify it`],
+  [{ payload: 7 }, `payload: ${asPayload}, not a number: JSON.stringify it`],
+  [{ payload: '\ud800' }, 'payload holds a lone surrogate, which has no UTF-8 form; pass bytes'],
+  [{ payload: undefined }, 'payload: is required'],
+  [{ deliverBy: -1 }, 'deliverBy: must be a time from 1970 on'],
+  [{ deliverBy: 1.5 }, `deliverBy: ${asTime}, not 1.5`],
+  [{ deliverBy: new Date('x') }, `deliverBy: ${asTime}, not an invalid Date`],
+  [{ deliverBy: '2025-11-29T16:26:40' }, `deliverBy: ${asTime}, not "2025-11-29T16:26:40"`],
+  [{ deliverBy: 'x'.repeat(40) }, `deliverBy: ${asTime}, not a string`],
+  [{ deliverBy: new Date(-5) }, 'deliverBy: must be a time from 1970 on'],
+  [{ key: 'x'.repeat(256) }, 'key: must be 1 to 255 bytes of printable ASCII'],
+  [{ key: undefined, sender: 5 }, 'key: is required; sender: must be a string, not 5'],
+  [{ extra: 1 }, `message: unknown member "extra" (known: ${known})`],
+])('refuses %j', (change, says) => {
+  expect(refusal({ ...message, ...change })).toBe(`INVALID_ARGUMENT ${says}`)
+})
+
+it('refuses what is no message', () => {
+  expect(refusal(undefined)).toBe('INVALID_ARGUMENT message: is required')
+  expect(refusal('text')).toBe('INVALID_ARGUMENT message: must be an object, not a string')
 })

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { describe, expect, it, test } from 'vitest'
 import { z } from 'zod'
 import { defaultLimits } from '../../src/http/limits.js'
-import { checkOptions } from '../../src/node/node-options.js'
+import { checkedOptions } from '../../src/node/node-options.js'
 import { problemOfWords } from './commands.js'
 import { containersOf, manifest, manifests, podsOf } from './manifests.js'
 
@@ -163,7 +163,7 @@ describe('a node', () => {
 
   it('is called after its pod, and has time to drain', () => {
     expect(container?.args).toContain('$(POD_NAME)')
-    const { drainMs } = checkOptions({ host: 'a', mirror: 'm', redis: 'redis://a', execute: () => 'done' })
+    const { drainMs } = checkedOptions({ host: 'a', mirror: 'm', redis: 'redis://a', execute: () => 'done' })
     expect(pod?.spec.terminationGracePeriodSeconds).toBeGreaterThan(drainMs / 1000 + 5)
   })
 })

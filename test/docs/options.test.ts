@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
 import { calls, optionsOf, optionsPage, pageFile } from '../../scripts/options-page.mjs'
 import { defaultLimits } from '../../src/http/limits.js'
-import { checkOptions } from '../../src/node/node-options.js'
+import { checkedOptions } from '../../src/node/node-options.js'
 
 // docs/options.md against the docstrings it is made of, and the numbers of these against those that the code takes.
 
@@ -27,7 +27,7 @@ it('every call is exported by the entry that it is said to come from', () => {
 })
 
 it('says the numbers that a node, and a hub over HTTP, work by', () => {
-  const settings = checkOptions({
+  const settings = checkedOptions({
     host: 'h',
     redis: 'redis://127.0.0.1',
     mirror: 'm',

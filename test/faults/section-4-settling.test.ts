@@ -4,7 +4,6 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { createEffects, type EffectRequest } from '../../src/client/effects.js'
 import { notSent, terminal } from '../../src/contract/outcomes.js'
 import { hashPayload } from '../../src/contract/payload-hash.js'
-import type { NodeOptions } from '../../src/node/create-node.js'
 import { commandExecutor } from '../../src/node/executors/command.js'
 import { makeFolder, type Running, startCli } from '../cli/run-cli.js'
 import { killChildren, readMarks, startNodeProcess } from '../support/child.js'
@@ -16,7 +15,7 @@ import {
   unknownReports,
   workFlows,
 } from '../support/crashes.js'
-import { freshPath, startNode, stopNodes } from '../support/nodes.js'
+import { freshPath, type SomeOptions, startNode, stopNodes } from '../support/nodes.js'
 import { hashOf, makeRecord, settlement, type TestRecord } from '../support/record.js'
 import { startTestServer, type TestServer } from '../support/server.js'
 import { until } from '../support/until.js'
@@ -175,7 +174,7 @@ describe('rule 8: an ambiguous failure is never recorded as an outcome', () => {
   const command = (text: string) => ({ executor: commandExecutor({ command: text }), execute: undefined })
   const throwing = (error: unknown) => ({ execute: () => Promise.reject(error) })
 
-  it.each<[string, Partial<NodeOptions>]>([
+  it.each<[string, SomeOptions]>([
     ['a command that fails', command('echo done; exit 3')],
     ['a command that is killed', command('kill -9 $$')],
     ['an error', throwing(new Error('socket hang up'))],

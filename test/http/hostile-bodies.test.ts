@@ -240,6 +240,43 @@ describe('bodies of which one member is wrong', () => {
   })
 })
 
+describe('what is said of a request that was meant well', () => {
+  const good = { conversation: 'c', to: [{ host: 'a' }], payload: 1 }
+  const known = 'conversation, sender, to, payload, payloadBase64, contentType, parent, deliverBy, executeBy'
+  const time = 'must be RFC 3339 with an offset, or Unix milliseconds'
+  it.each<[body: object | string, says: string]>([
+    ['', '# must be a JSON object; the body is empty or null'],
+    ['null', '# must be a JSON object; the body is empty or null'],
+    ['[]', '# must be an object, not a list'],
+    [{ ...good, to: undefined }, '#/to is required'],
+    [{ ...good, to: [{ hosst: 'a' }] }, '#/to/0 must be { host } or { session }, not { hosst }'],
+    [{ ...good, deliverBy: 'tomorrow' }, `#/deliverBy ${time}, not "tomorrow"`],
+    [{ ...good, deliverBy: 1.5 }, `#/deliverBy ${time}, not 1.5`],
+    [{ ...good, zzz: 1 }, `# unknown member "zzz" (known: ${known})`],
+  ])('%j', async (body, says) => {
+    const text = typeof body === 'string' ? body : JSON.stringify(body)
+    const { status, json } = await send('acceptMessage', { body: text })
+    expect([status, json.code, json.detail]).toEqual([400, 'INVALID_ARGUMENT', says])
+  })
+
+  it('a key that is missing, a setting that is none, a number that is too large, a kind that is none', async () => {
+    const keyless = await fetch(`${server.url}/v1/messages`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      body: JSON.stringify(good),
+    })
+    expect(((await keyless.json()) as Problem).detail).toBe('header:/idempotency-key is required')
+    const setting = await send('configure', { body: '{"heartbeat":1}' })
+    expect(setting.json.detail).toMatch(/^# unknown member "heartbeat" \(known: accept_everysec, .*_ms\)$/)
+    const page = await ask<Problem>('GET', '/v1/deliveries?limit=7000')
+    expect(page.json.detail).toBe('query:/limit must be at most 1000, not 7000')
+    const { json } = await send('report', { body: JSON.stringify(reported({ kind: 'canary' })) })
+    expect(json.detail).toBe(
+      '#/reports/0/outcome/kind must be one of result, terminal, not_sent, outcome_unknown',
+    )
+  })
+})
+
 describe('documents', () => {
   const head = '{"conversation":"c","sender":"s","to":[{"host":"a"}],"payload":'
   const notObjects = ['[]', '"text"', '1', 'true', '[{}]']
@@ -602,6 +639,9 @@ function encoded(name: string): string {
 }
 
 /** Refused, about this place or one in it or around it, with nothing of what was sent. */
+/** What zod says by itself: true, and of no help to whoever wrote the request. */
+const librarysWords = /Invalid (input|option|key|value|ISO|string)|Unrecognized|Too (small|big)|, received /
+
 function expectRefused(answer: Answer, pointer: string, about: string): void {
   const { status, headers, json, text } = answer
   expect([about, status >= 400 && status < 500, headers.get('content-type')]).toEqual([
@@ -615,6 +655,7 @@ function expectRefused(answer: Answer, pointer: string, about: string): void {
   const near = told === pointer || told.startsWith(`${pointer}/`) || pointer.startsWith(`${told}/`)
   expect([about, told, near]).toEqual([about, told, true])
   expect(text, about).not.toContain(canary)
+  expect(text, about).not.toMatch(librarysWords)
   expect(text.length, about).toBeLessThan(5000)
 }
 

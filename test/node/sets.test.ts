@@ -4,11 +4,11 @@ import { pino } from 'pino'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { hubOf } from '../../src/contract/hub-set.js'
 import { startSetServer } from '../../src/http/set-server.js'
-import { createNode, type NodeOptions } from '../../src/node/create-node.js'
+import { createNode, type NodeBasics } from '../../src/node/create-node.js'
 import type { Attempt } from '../../src/node/executor.js'
 import { sweepsOnDemand } from '../../src/sweeps/on-demand.js'
 import { killChildren, readMarks, startNodeProcess } from '../support/child.js'
-import { freshPath, type RunningNode, startNode, stopNodes } from '../support/nodes.js'
+import { freshPath, type RunningNode, type SomeOptions, startNode, stopNodes } from '../support/nodes.js'
 import { makeRecord, settlement, type TestRecord } from '../support/record.js'
 import { startTestServer, type TestServer } from '../support/server.js'
 import { until } from '../support/until.js'
@@ -88,7 +88,7 @@ async function begunOf(sent: readonly Sent[]): Promise<number> {
   return rows.filter((row) => Number(row['attempts']) > 0).length
 }
 
-function startSet(options: Partial<NodeOptions> = {}): Promise<RunningNode> {
+function startSet(options: SomeOptions = {}): Promise<RunningNode> {
   return startNode({ redis: server.url, hubs: names, host: 'a', mirror: freshPath('mirrors'), ...options })
 }
 
@@ -377,7 +377,7 @@ describe('the mirrors of a set', () => {
 })
 
 describe('the options', () => {
-  const refusals: readonly [string, Partial<NodeOptions>][] = [
+  const refusals: readonly [string, Partial<NodeBasics>][] = [
     ['both hub and hubs', { hub: 'hf', hubs: ['hf-0', 'hf-1'] }],
     ['no hub at all', { hubs: [] }],
     ['a hub twice', { hubs: ['hf-0', 'hf-0'] }],

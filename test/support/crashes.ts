@@ -2,10 +2,9 @@ import { expect } from 'vitest'
 import type { AttemptView } from '../../src/contract/delivery-views.js'
 import type { MessageInput } from '../../src/contract/message.js'
 import type { Outcome } from '../../src/contract/outcomes.js'
-import type { NodeOptions } from '../../src/node/create-node.js'
 import type { ChildIdentity } from '../../src/node/executor.js'
 import { type Mirror, openMirror } from '../../src/node/mirror.js'
-import { freshPath, type RunningNode, startNode } from './nodes.js'
+import { freshPath, type RunningNode, type SomeOptions, startNode } from './nodes.js'
 import { settlement, type TestNode, type TestRecord } from './record.js'
 import type { TestServer } from './server.js'
 import { until } from './until.js'
@@ -92,7 +91,7 @@ export function restart(
   server: TestServer,
   record: TestRecord,
   { mirror }: Pick<Crash, 'mirror'>,
-  options: Partial<NodeOptions> = {},
+  options: SomeOptions = {},
 ): Promise<RunningNode> {
   return startNode({ redis: server.url, hub: record.name, host: 'h1', node: 'a', ...options, mirror })
 }

@@ -1,7 +1,16 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createNode, type HoldfastNode, type NodeOptions } from '../../src/node/create-node.js'
+import {
+  type ByExecutor,
+  type ByFunction,
+  createNode,
+  type HoldfastNode,
+  type NodeBasics,
+  type NodeOptions,
+  type OnRedis,
+  type OverHttp,
+} from '../../src/node/create-node.js'
 import type { Attempt } from '../../src/node/executor.js'
 
 /** A node in this process that notes what it executes. */
@@ -24,22 +33,29 @@ export function freshPath(ending: string): string {
   return join(dir, `${mirrors}.${ending}`)
 }
 
-export async function startNode(
-  options: Omit<NodeOptions, 'mirror'> & { readonly mirror?: string },
-): Promise<RunningNode> {
+/** Some options of a node: whether they go together is for createNode to say. */
+export type SomeOptions = Partial<NodeBasics> & {
+  readonly redis?: OnRedis['redis'] | undefined
+  readonly http?: OverHttp['http'] | undefined
+  readonly execute?: ByFunction['execute'] | undefined
+  readonly executor?: ByExecutor['executor'] | undefined
+}
+
+export async function startNode(options: SomeOptions): Promise<RunningNode> {
   const executed: Attempt[] = []
   const logs: (object & { log: string })[] = []
   const note = (particulars: object, log: string) => void logs.push({ log, ...particulars })
-  const { execute = () => 'done' } = options
+  const { executor, execute = () => 'done' } = options
+  const noting: ByFunction['execute'] = (attempt) => {
+    executed.push(attempt)
+    return execute(attempt)
+  }
   const node = createNode({
     mirror: freshPath('db'),
     log: { debug: note, info: note, warn: note, error: note },
     ...options,
-    execute: (attempt) => {
-      executed.push(attempt)
-      return execute(attempt)
-    },
-  })
+    ...(executor === undefined ? { execute: noting } : { executor }),
+  } as NodeOptions)
   running.push(node)
   await node.start()
   return { node, executed, logs }

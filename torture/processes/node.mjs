@@ -135,7 +135,7 @@ const log = lineLog((_, particulars, message) => {
 })
 const node = createNode({
   ...(options.http === undefined
-    ? { redis: options.redis }
+    ? { redis: options.redis ?? '' }
     : { http: { url: options.http, token: options.token } }),
   host,
   node: nodeId,

@@ -2,6 +2,8 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { accessSync, constants } from 'node:fs'
 import { Duplex, type Readable, type Writable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { z } from 'zod'
+import { checkOptions, option, optionsOf, whole } from '../../contract/options.js'
 import type { Outcome } from '../../contract/outcomes.js'
 import type { Attempt, ChildIdentity, Executor, ExecutorHooks } from '../executor.js'
 import { identify } from '../process-identity.js'
@@ -30,6 +32,15 @@ export interface CommandExecutorOptions {
   /** The command's environment; this process's own when absent. The `HOLDFAST_` names are added. */
   readonly env?: NodeJS.ProcessEnv
 }
+
+const form = optionsOf<CommandExecutorOptions>({
+  command: z.string(),
+  shell: z.string().optional(),
+  maxOutputBytes: option.bytes,
+  maxResultBytes: option.bytes,
+  killGraceMs: whole(0).optional(),
+  env: option.names,
+})
 
 type Settings = Required<CommandExecutorOptions>
 
@@ -65,8 +76,10 @@ const gateScript =
  *
  * Processes it leaves in the background do not hold the attempt up; they lose stdout and stderr after a
  * second. Those that leave the group (`setsid`) are out of the node's sight. POSIX systems only.
+ * @throws INVALID_ARGUMENT for options that are none
  */
 export function commandExecutor(options: CommandExecutorOptions): Executor {
+  checkOptions('commandExecutor', form, options)
   const { command, shell = '/bin/sh', env = process.env, killGraceMs = 5000 } = options
   const { maxOutputBytes = 262_144, maxResultBytes = 262_144 } = options
   const settings: Settings = { command, shell, env, killGraceMs, maxOutputBytes, maxResultBytes }

@@ -9,6 +9,7 @@ import {
   openExchanger,
 } from '../../client/exchange.js'
 import { HoldfastError } from '../../contract/errors.js'
+import { checkOptions, option, optionsOf } from '../../contract/options.js'
 import type { Outcome } from '../../contract/outcomes.js'
 import type { Attempt, Executor } from '../executor.js'
 import { activeTraceparent, ownTraceparent } from '../tracing.js'
@@ -30,6 +31,15 @@ export interface ForwardExecutorOptions {
   /** The W3C trace context to send; the active span's when absent; undefined, or no traceparent, for one of our own. */
   readonly traceparent?: (attempt: Attempt) => string | undefined
 }
+
+const form = optionsOf<ForwardExecutorOptions>({
+  url: option.url,
+  headers: option.names,
+  tls: option.tls,
+  timeoutMs: option.count,
+  maxResultBytes: option.bytes,
+  traceparent: option.function.optional(),
+})
 
 interface Settings {
   readonly exchanger: Exchanger
@@ -85,6 +95,7 @@ const traceparentForm = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f
  * @throws HoldfastError INVALID_ARGUMENT for options that cannot be used; no value is repeated
  */
 export function forwardExecutor(options: ForwardExecutorOptions): Executor {
+  checkOptions('forwardExecutor', form, options)
   const { headers = {}, timeoutMs = Number.POSITIVE_INFINITY, maxResultBytes = 262_144, tls } = options
   const target = httpUrl(options.url)
   checkHeaders(headers)

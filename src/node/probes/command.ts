@@ -1,3 +1,5 @@
+import { z } from 'zod'
+import { checkOptions, option, optionsOf } from '../../contract/options.js'
 import type { Outcome } from '../../contract/outcomes.js'
 import type { Prober } from '../executor.js'
 import { commandExecutor, EXIT_TEMPFAIL } from '../executors/command.js'
@@ -13,6 +15,12 @@ export interface CommandProbeOptions {
   readonly env?: NodeJS.ProcessEnv
 }
 
+const form = optionsOf<CommandProbeOptions>({
+  command: z.string(),
+  shell: z.string().optional(),
+  env: option.names,
+})
+
 /**
  * Asks by a shell command, which gets what the executor's command gets, and HOLDFAST_PROBE=1.
  *
@@ -22,8 +30,12 @@ export interface CommandProbeOptions {
  * | exit 65 | it will never succeed: `terminal` |
  * | exit 75 | it has not executed and will not |
  * | any other way, not started, or cut short by the attempt's signal | nobody can tell |
+ *
+ * @throws HoldfastError INVALID_ARGUMENT for options that are none
  */
-export function commandProbe({ command, shell, env = process.env }: CommandProbeOptions): Prober {
+export function commandProbe(options: CommandProbeOptions): Prober {
+  checkOptions('commandProbe', form, options)
+  const { command, shell, env = process.env } = options
   const executor = commandExecutor({
     command,
     env: { ...env, HOLDFAST_PROBE: '1' },

@@ -9,6 +9,7 @@ import {
   openExchanger,
 } from '../../client/exchange.js'
 import { parseJsonSource } from '../../contract/json-source.js'
+import { checkOptions, option, optionsOf } from '../../contract/options.js'
 import type { Outcome } from '../../contract/outcomes.js'
 import type { Attempt, Prober } from '../executor.js'
 import { attemptHeaders, refuseOurHeaders } from '../executors/attempt-headers.js'
@@ -24,6 +25,8 @@ export interface HttpProbeOptions {
   /** For `https:`; the authorities that Node trusts when absent. */
   readonly tls?: ExchangerTls
 }
+
+const form = optionsOf<HttpProbeOptions>({ url: option.url, headers: option.names, tls: option.tls })
 
 const maxReplyBytes = 1 << 20
 /** The attempt's signal ends it earlier. */
@@ -44,7 +47,9 @@ const answerShape = z.discriminatedUnion('kind', [
  * none, tells nothing.
  * @throws HoldfastError INVALID_ARGUMENT for options that cannot be used
  */
-export function httpProbe({ url, headers = {}, tls }: HttpProbeOptions): Prober {
+export function httpProbe(options: HttpProbeOptions): Prober {
+  checkOptions('httpProbe', form, options)
+  const { url, headers = {}, tls } = options
   const target = httpUrl(url)
   checkHeaders(headers)
   refuseOurHeaders(headers)
