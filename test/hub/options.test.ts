@@ -43,7 +43,7 @@ it.each<[name: string, call: (options: never) => unknown, options: unknown, says
     'initRecord',
     initRecord,
     { redis, afterloss: true },
-    'unknown member "afterloss" (known: redis, hub, luaDir, afterLoss)',
+    'unknown member "afterloss" (known: redis, hub, luaDir, afterLoss, onTrouble)',
   ],
   [
     'openHubSet',
