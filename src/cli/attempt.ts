@@ -22,7 +22,7 @@ export function addResolutionOptions(command: Command): Command {
     .option('--actor <name>', 'who (the OS user)')
 }
 
-const resolveSchema = z.object({ id: value.text, ...resolution })
+const resolveSchema = z.object({ id: value.attemptId, ...resolution })
 
 /** `holdfast attempt resolve`. */
 export function addAttempt(program: Command): void {

@@ -23,14 +23,14 @@ const listSchema = z.object({
   cursor: value.text.optional(),
   limit: value.wholeNumber(1, 1000).optional(),
 })
-const oneSchema = z.object({ id: value.text })
+const oneSchema = z.object({ id: value.deliveryId })
 const resolveSchema = z.object({
-  id: value.text,
+  id: value.deliveryId,
   as: z.enum(['queued', 'failed'], { error: 'must be queued or failed; of an attempt: attempt resolve' }),
   evidence: value.sentence,
 })
 const actSchema = z
-  .object({ id: value.text.optional(), reason: value.sentence, ...bulkFlags })
+  .object({ id: value.deliveryId.optional(), reason: value.sentence, ...bulkFlags })
   .refine(({ id, ...flags }) => problemOfChoice(id, flags) === undefined, {
     path: ['id'],
     when: () => true,

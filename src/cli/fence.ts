@@ -13,10 +13,10 @@ const kinds = {
   block: 'what it covers fails at its next claim or begin',
 } as const
 
-const setSchema = z.object({ scope: value.text, reason: value.sentence, until: value.time.optional() })
+const setSchema = z.object({ scope: value.fenceScope, reason: value.sentence, until: value.time.optional() })
 const liftSchema = z.object({
   kind: z.enum(['pause', 'hold', 'block'], { error: 'must be pause, hold or block' }),
-  scope: value.text,
+  scope: value.fenceScope,
 })
 const head = ['fence', 'reason', 'actor', 'since', 'until', 'note']
 const scopeHelp = 'hub, host:<host>, conversation:<id> or session:<id>'

@@ -2,7 +2,7 @@ import { type Command, Option } from 'commander'
 import { z } from 'zod'
 import { httpUrl } from '../client/exchange.js'
 import { check, type Fault } from '../contract/faults.js'
-import { isHostId, isId } from '../contract/ids.js'
+import { isDeliveryId, isFenceScope, isHostId, isId, isMessageId, parseAttemptId } from '../contract/ids.js'
 import type { Recipient } from '../contract/message.js'
 import { type Listen, parseListen } from '../http/listen.js'
 import { readSettings, type Settings } from './config.js'
@@ -66,6 +66,16 @@ function parsed<Value>(parse: (given: string) => Value | undefined, problem: str
   })
 }
 
+/** A complaint that begins with what was given. */
+function shown(problem: string) {
+  return { error: ({ input }: { readonly input?: unknown }) => `${JSON.stringify(input)} ${problem}` }
+}
+
+/** In a set of hubs an id begins with the name of its hub, and a colon. */
+function ofAnyHub(test: (id: string) => boolean): (given: string) => boolean {
+  return (given) => test(given.slice(given.indexOf(':') + 1))
+}
+
 function wholeNumber(least: number, most: number) {
   return parsed((given) => {
     const value = /^\d{1,15}$/.test(given) ? Number(given) : Number.NaN
@@ -116,6 +126,16 @@ export const value = {
   id: text.refine(isId, 'must be 1 to 255 bytes of printable ASCII'),
   host: text.refine(isHostId, 'must match [a-z0-9._-], 1 to 63 long, alphanumeric at both ends'),
   recipient: parsed(recipientOf, 'is no recipient: host:<host> or session:<session>'),
+  fenceScope: text.refine(
+    isFenceScope,
+    shown('is no scope: hub, host:<host>, conversation:<id> or session:<id>'),
+  ),
+  messageId: text.refine(ofAnyHub(isMessageId), shown('is no message id (<ms>-<sequence>)')),
+  deliveryId: text.refine(ofAnyHub(isDeliveryId), shown('is no delivery id (<message>.<n>)')),
+  attemptId: text.refine(
+    ofAnyHub((given) => parseAttemptId(given) !== undefined),
+    shown('is no attempt id (<delivery>/<n>)'),
+  ),
   wholeNumber,
   duration: parsed(parseDuration, 'is no length of time: 500ms, 30s, 5m, 2h, 1d or plain milliseconds'),
   time: parsed(

@@ -9,9 +9,9 @@ import { answer, fields, print, printTable } from './output.js'
 import { printAccepted, sayKey, withKey } from './send.js'
 import { isoTime } from './times.js'
 
-const showSchema = z.object({ id: value.text })
+const showSchema = z.object({ id: value.messageId })
 const resendSchema = z.object({
-  id: value.text,
+  id: value.messageId,
   key: value.id.optional(),
   to: z.array(value.recipient).optional(),
 })

@@ -69,6 +69,14 @@ export function messageId(text: string): string {
   throw new HoldfastError('INVALID_ARGUMENT', `${JSON.stringify(text)} is no message id (<ms>-<sequence>)`)
 }
 
+/** True for what a fence covers: `hub`, `host:<h>`, `conversation:<c>` or `session:<s>`. */
+export function isFenceScope(text: string): boolean {
+  if (text === 'hub') return true
+  const [kind, name] = [text.slice(0, Math.max(0, text.indexOf(':'))), text.slice(text.indexOf(':') + 1)]
+  if (kind === 'host') return isHostId(name)
+  return (kind === 'conversation' || kind === 'session') && isId(name)
+}
+
 /** The message a delivery belongs to. */
 export function messageOf(delivery: string): string {
   const found = deliveryPattern.exec(delivery)?.[1]

@@ -200,7 +200,7 @@ export function hubsOf({ hub, hubs }: NodeOptions): readonly string[] {
   return hubs ?? [hub ?? defaults.hub]
 }
 
-/** What is different for one of several hubs. */
+/** The settings of one member of a node of several hubs: those of the node, but for its hub, its file and its address. */
 export function memberSettings(settings: NodeSettings, hub: string): NodeSettings {
   const { reach } = settings
   return {

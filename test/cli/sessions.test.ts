@@ -340,6 +340,29 @@ test.each([
     ['delivery', 'resolve', '1-1.1', '--as', 'result'],
     ['--as: must be queued or failed', '--evidence: is required'],
   ],
+  [
+    ['fence', 'pause', 'convers:o'],
+    [
+      'SCOPE: "convers:o" is no scope: hub, host:<host>, conversation:<id> or session:<id>',
+      '--reason: is required',
+    ],
+  ],
+  [
+    ['fence', 'lift', 'pausing', 'host:-x-'],
+    ['KIND: must be pause, hold or block', 'SCOPE: "host:-x-" is no scope'],
+  ],
+  [
+    ['delivery', 'cancel', '1-1'],
+    ['ID: "1-1" is no delivery id (<message>.<n>)', '--reason: is required'],
+  ],
+  [
+    ['attempt', 'resolve', '1-1.1', '--as', 'terminal'],
+    ['ID: "1-1.1" is no attempt id (<delivery>/<n>)', '--evidence: is required'],
+  ],
+  [
+    ['message', 'resend', '1-1.1', '--key', 'ä'],
+    ['ID: "1-1.1" is no message id (<ms>-<sequence>)', '--key: must be 1 to 255 bytes of printable ASCII'],
+  ],
 ])('%j is refused with every problem, and changes nothing', async (words, problems) => {
   const before = await record.dump()
   const given = words.includes('--redis') ? words : at(...words)

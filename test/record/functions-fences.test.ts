@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { isFenceScope } from '../../src/contract/ids.js'
 import type { ClaimedDelivery } from '../../src/contract/steps.js'
 import { eachRecord } from '../support/each-record.js'
 import type { OpenRecord, TestNode } from '../support/record.js'
@@ -286,7 +287,16 @@ describe('setting', () => {
     await record.refused('INVALID_ARGUMENT', () => record.functions.pause(scope, 'r', 'kim'))
     await record.refused('INVALID_ARGUMENT', () => record.functions.block(scope, 'r', 'kim'))
     await record.refused('INVALID_ARGUMENT', () => record.functions.lift('pause', scope, 'kim'))
+    expect(isFenceScope(scope)).toBe(false)
   })
+
+  it.each(['hub', 'host:a.b-1', 'conversation:hub', 'conversation:a:b /%', 'session: '])(
+    'takes the scope %j',
+    async (scope) => {
+      expect(await record.functions.pause(scope, 'r', 'kim')).toMatchObject({ fence: `pause:${scope}` })
+      expect(isFenceScope(scope)).toBe(true)
+    },
+  )
 
   it('refuses no reason, no actor, another kind, and a bad time', async () => {
     const { functions } = record
