@@ -48,9 +48,10 @@ export function realNodes(make: Make): void {
     const stage = await make(fast)
     const hosts = ['a', 'b', 'c']
     const watches = new Map(hosts.map((host) => [host, laneWatch()]))
-    const started = hosts.map(async (host) =>
-      startNode({ ...(await stage.nodeReach(host)), ...watches.get(host), host, concurrency: 4 }),
-    )
+    const started = hosts.map(async (host) => {
+      const execute = watches.get(host)?.execute
+      return startNode({ ...(await stage.nodeReach(host)), execute, host, concurrency: 4 })
+    })
     const lanes = new Map<string, string[]>()
     const send = async (at: number) => {
       const [host, conversation] = [hosts[at % 3] ?? '', `c${at % 7}`]
@@ -83,7 +84,8 @@ export function realNodes(make: Make): void {
   it('a node that is stopped and started again half-way finishes, everything once', async () => {
     const stage = await make(fast)
     const watch = laneWatch()
-    const options = { ...(await stage.nodeReach('a')), ...watch, host: 'a', concurrency: 3, buffer: 20 }
+    const { execute } = watch
+    const options = { ...(await stage.nodeReach('a')), execute, host: 'a', concurrency: 3, buffer: 20 }
     const mirror = freshPath('db')
     const ids = await stage.acceptMany(40)
     for (let at = 0; at < 20; at += 1)
@@ -155,7 +157,7 @@ export function realNodes(make: Make): void {
   it('nothing begins under a pause; it goes on in order when that is lifted', async () => {
     const stage = await make(fast)
     const watch = laneWatch()
-    await startNode({ ...(await stage.nodeReach('a')), ...watch, host: 'a' })
+    await startNode({ ...(await stage.nodeReach('a')), execute: watch.execute, host: 'a' })
     await stage.untilWaiting()
     await stage.hub.pause('conversation:c1', kim)
     const ids = await stage.acceptMany(5)
