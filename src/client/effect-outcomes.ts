@@ -2,6 +2,7 @@ import type { EffectRecord, EffectUnknown } from '../contract/effects.js'
 import type { NotSent, Outcome, Terminal } from '../contract/outcomes.js'
 import type { EffectOutcome } from './effects.js'
 
+/** What the record has of an effect that was settled before. */
 export function recorded(record: Exclude<EffectRecord, EffectUnknown>): EffectOutcome {
   if (record.kind === 'result') {
     return { kind: 'result', value: JSON.parse(record.result) as unknown, replayed: true }
@@ -9,6 +10,7 @@ export function recorded(record: Exclude<EffectRecord, EffectUnknown>): EffectOu
   return { kind: 'terminal', errorCode: record.errorCode, errorJson: record.errorJson }
 }
 
+/** Without the mark that proves where it was made: what is sent. */
 export function bare({ kind, errorCode, errorJson }: NotSent | Terminal): Outcome {
   return { kind, errorCode, ...(errorJson === undefined ? {} : { errorJson }) }
 }
@@ -28,6 +30,7 @@ export function shortened(outcome: Outcome, limit: string): Outcome {
   return outcome.kind === 'result' ? { kind: 'result', result: body } : { ...outcome, errorJson: body }
 }
 
+/** Nobody can tell, for this reason. */
 export function unknownBecause(
   errorCode: string,
   error: unknown,

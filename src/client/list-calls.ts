@@ -39,6 +39,7 @@ type ListCalls = Pick<
   | 'fences'
 >
 
+/** What stands in the record: deliveries, queues, hosts, counts, the log, fences. */
 export function listCalls(calls: Calls): ListCalls {
   const get = async <Schema extends z.ZodType>(path: string, reply: Schema): Promise<z.output<Schema>> =>
     (await calls.repeat({ method: 'GET', path, reply })).value

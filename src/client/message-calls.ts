@@ -9,6 +9,7 @@ import { part, query } from './paths.js'
 
 type MessageCalls = Pick<HubCalls, 'accept' | 'resend' | 'message' | 'messagePage' | 'payload' | 'waitFor'>
 
+/** Messages: accepted, sent again, read, waited for. */
 export function messageCalls(calls: Calls): MessageCalls {
   const read = async (id: string, waitMs = 0, signal?: AbortSignal) => {
     const path = `/v1/messages/${part(id)}${query({ waitMs: waitMs === 0 ? undefined : Math.ceil(waitMs) })}`

@@ -21,6 +21,7 @@ type OperatorCalls = Pick<
   | 'actOnMany'
 >
 
+/** What operators do to fences, hosts and deliveries: each is made once, and never repeated by itself. */
 export function operatorCalls(calls: Calls, headers: Readonly<Record<string, string>>): OperatorCalls {
   const post = async <Schema extends z.ZodType>(path: string, body: object, reply: Schema) =>
     (await calls.call({ method: 'POST', path, body, headers, reply })).value
@@ -68,6 +69,7 @@ type AdministrationCalls = Pick<
   'configuration' | 'configure' | 'principals' | 'principal' | 'addPrincipal' | 'revokePrincipal'
 >
 
+/** Settings and principals. */
 export function administrationCalls(
   calls: Calls,
   headers: Readonly<Record<string, string>>,
