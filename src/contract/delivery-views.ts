@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { components } from './components.js'
 import { attemptStatuses, outcomeKinds } from './outcomes.js'
 import { deliveryStates } from './states.js'
 import { count, timeMs } from './view-parts.js'
@@ -30,7 +31,7 @@ export const attemptViewSchema = z
     resolvedBy: z.string().optional().describe('the operator whose word it is'),
     evidence: z.string().optional(),
   })
-  .meta({ id: 'Attempt' })
+  .register(components, { id: 'Attempt' })
 /** One try at executing a delivery, as recorded. @interface */
 export type AttemptView = z.infer<typeof attemptViewSchema>
 
@@ -42,7 +43,7 @@ export const timelineEntrySchema = z
     reason: z.string().optional().describe('why, or by which evidence'),
     epoch: count.optional().describe('under which epoch of the delivery an attempt was begun'),
   })
-  .meta({ id: 'TimelineEntry' })
+  .register(components, { id: 'TimelineEntry' })
 /** One step of a delivery's way. @interface */
 export type TimelineEntry = z.infer<typeof timelineEntrySchema>
 
@@ -64,7 +65,7 @@ export const deliveryViewSchema = z
     attempts: z.array(attemptViewSchema),
     timeline: z.array(timelineEntrySchema),
   })
-  .meta({ id: 'Delivery' })
+  .register(components, { id: 'Delivery' })
 /** A delivery as it stands, with its attempts and its timeline. @interface */
 export type DeliveryView = z.infer<typeof deliveryViewSchema>
 
@@ -85,7 +86,7 @@ export const messageViewSchema = z
     settledAt: timeMs.optional(),
     deliveries: z.array(deliveryViewSchema),
   })
-  .meta({ id: 'Message' })
+  .register(components, { id: 'Message' })
 /** A message with its deliveries, as they stand. @interface */
 export type MessageView = z.infer<typeof messageViewSchema>
 
@@ -110,14 +111,14 @@ export const whyReplySchema = z
     epoch: count,
     attempts: count,
   })
-  .meta({ id: 'Why' })
+  .register(components, { id: 'Why' })
 /** Why a delivery is where it is. @interface */
 export type WhyReply = z.infer<typeof whyReplySchema>
 
 /** A delivery after an operator's act. */
 export const operatorReplySchema = z
   .object({ id: z.string(), state: z.enum(deliveryStates), epoch: count, logId: z.string() })
-  .meta({ id: 'Acted' })
+  .register(components, { id: 'Acted' })
 /** A delivery after an operator's act. @interface */
 export type OperatorReply = z.infer<typeof operatorReplySchema>
 
@@ -130,7 +131,7 @@ export const heldEntrySchema = z
     conversation: z.string(),
     attempts: count,
   })
-  .meta({ id: 'HeldEntry' })
+  .register(components, { id: 'HeldEntry' })
 /** An entry of the held queue. @interface */
 export type HeldEntry = z.infer<typeof heldEntrySchema>
 
@@ -143,14 +144,14 @@ export const unknownEntrySchema = z
     node: z.string().optional(),
     begunAt: timeMs.optional(),
   })
-  .meta({ id: 'UnknownEntry' })
+  .register(components, { id: 'UnknownEntry' })
 /** An entry of the unknown list. @interface */
 export type UnknownEntry = z.infer<typeof unknownEntrySchema>
 
 /** An attempt after an operator's resolution. */
 export const attemptResolvedSchema = operatorReplySchema
   .extend({ outcome: z.enum(outcomeKinds) })
-  .meta({ id: 'AttemptResolved' })
+  .register(components, { id: 'AttemptResolved' })
 /** An attempt after an operator's resolution. @interface */
 export type AttemptResolved = z.infer<typeof attemptResolvedSchema>
 
@@ -162,6 +163,6 @@ export const bulkReplySchema = z
     refused: z.array(z.object({ id: z.string(), code: z.string(), detail: z.string() })),
     cursor: z.string().optional().describe('there may be more: call again with it'),
   })
-  .meta({ id: 'BulkActed' })
+  .register(components, { id: 'BulkActed' })
 /** What an operator's act on many did, or would do. @interface */
 export type BulkReply = z.infer<typeof bulkReplySchema>

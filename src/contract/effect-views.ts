@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { components } from './components.js'
 import { effectStatuses } from './effects.js'
 import { outcomeKinds } from './outcomes.js'
 import { count, timeMs } from './view-parts.js'
@@ -31,6 +32,6 @@ export const effectViewSchema = z
     evidence: z.string().optional(),
     bodiesPrunedAt: timeMs.optional(),
   })
-  .meta({ id: 'Effect' })
+  .register(components, { id: 'Effect' })
 /** An effect as recorded; its bodies go with the retention, the rest stays. @interface */
 export type EffectView = z.infer<typeof effectViewSchema>

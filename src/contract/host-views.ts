@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { components } from './components.js'
 import { deliveryStates } from './states.js'
 import { count, timeMs } from './view-parts.js'
 
@@ -17,7 +18,7 @@ export const pendingEntrySchema = z
     epoch: count.optional(),
     owner: z.string().optional(),
   })
-  .meta({ id: 'PendingEntry' })
+  .register(components, { id: 'PendingEntry' })
 /** An entry of a pending list of Redis, beside the row it should agree with. @interface */
 export type PendingEntry = z.infer<typeof pendingEntrySchema>
 
@@ -35,7 +36,7 @@ export const nodeViewSchema = z
     mirrorMs: count.optional(),
     mirrorLongestMs: count.optional(),
   })
-  .meta({ id: 'Node' })
+  .register(components, { id: 'Node' })
 /** A node, as its last heartbeat told. @interface */
 export type NodeView = z.infer<typeof nodeViewSchema>
 
@@ -49,7 +50,7 @@ export const hostViewSchema = z
     awaiting: count.describe('delivered and not finished'),
     nodes: z.array(nodeViewSchema),
   })
-  .meta({ id: 'Host' })
+  .register(components, { id: 'Host' })
 /** A host, its nodes and what waits for it. @interface */
 export type HostView = z.infer<typeof hostViewSchema>
 
@@ -66,7 +67,7 @@ export const fenceViewSchema = z
     at: z.number().optional(),
     until: z.number().optional(),
   })
-  .meta({ id: 'Fence' })
+  .register(components, { id: 'Fence' })
 /** A fence that stands, or a field of the fences hash that no rule reads. @interface */
 export type FenceView = z.infer<typeof fenceViewSchema>
 
@@ -76,7 +77,7 @@ export const fenceReplySchema = z
     logId: z.string(),
     replaced: z.string().optional().describe('the reason that stood there before, as it was written'),
   })
-  .meta({ id: 'FenceSet' })
+  .register(components, { id: 'FenceSet' })
 /** A fence after it was set. @interface */
 export type FenceReply = z.infer<typeof fenceReplySchema>
 
@@ -88,6 +89,6 @@ export const liftReplySchema = z
     left: count.describe('held deliveries that the next claims give back'),
     logId: z.string(),
   })
-  .meta({ id: 'FenceLifted' })
+  .register(components, { id: 'FenceLifted' })
 /** A fence after it was lifted, and what that gave back. @interface */
 export type LiftReply = z.infer<typeof liftReplySchema>

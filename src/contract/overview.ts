@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { components } from './components.js'
 import { messageViewSchema } from './delivery-views.js'
 import { effectBases } from './effects.js'
 import { deliveryStates } from './states.js'
@@ -59,7 +60,7 @@ export const overviewSchema = z
       })
       .describe('nodes that have not left'),
   })
-  .meta({ id: 'Overview' })
+  .register(components, { id: 'Overview' })
 /** A hub at a glance: what its log and its lists come to. @interface */
 export type Overview = z.infer<typeof overviewSchema>
 
@@ -67,7 +68,7 @@ export type Overview = z.infer<typeof overviewSchema>
 export const messageHeadSchema = messageViewSchema
   .omit({ deliveries: true })
   .extend({ settled: count.describe('deliveries that are settled') })
-  .meta({ id: 'MessageHead' })
+  .register(components, { id: 'MessageHead' })
 /** A message without its deliveries. @interface */
 export type MessageHead = z.infer<typeof messageHeadSchema>
 
@@ -85,7 +86,7 @@ export const sampleSchema = z
     held: count,
     unknown: count.describe('entries of the unknown list'),
   })
-  .meta({ id: 'Sample' })
+  .register(components, { id: 'Sample' })
 export type Sample = z.infer<typeof sampleSchema>
 
 /** What the counts were lately, as one process of the hub saw them. */
@@ -94,5 +95,5 @@ export const historySchema = z
     everyMs: count.describe('milliseconds between two samples'),
     samples: z.array(sampleSchema).describe('the oldest first'),
   })
-  .meta({ id: 'History' })
+  .register(components, { id: 'History' })
 export type History = z.infer<typeof historySchema>

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { components } from './components.js'
 import { roles } from './principals.js'
 import { timeMs } from './view-parts.js'
 
@@ -24,6 +25,6 @@ export const principalViewSchema = z
     revokedBy: z.string().optional(),
     revokedReason: z.string().optional(),
   })
-  .meta({ id: 'Principal' })
+  .register(components, { id: 'Principal' })
 /** A principal as recorded: never its secret. @interface */
 export type PrincipalView = z.infer<typeof principalViewSchema>

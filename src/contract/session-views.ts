@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { components } from './components.js'
 import { sessionStates } from './sessions.js'
 import { count, timeMs } from './view-parts.js'
 
@@ -18,7 +19,7 @@ export const sessionReplySchema = z
     restartBudget: count,
     logId: z.string(),
   })
-  .meta({ id: 'SessionAnswer' })
+  .register(components, { id: 'SessionAnswer' })
 /** A session after a call on it. @interface */
 export type SessionReply = z.infer<typeof sessionReplySchema>
 
@@ -48,6 +49,6 @@ export const sessionViewSchema = z
     movingFrom: z.string().optional().describe('its deliveries are still on their way from this host'),
     unfinished: count.describe('deliveries that are not settled'),
   })
-  .meta({ id: 'Session' })
+  .register(components, { id: 'Session' })
 /** A session as recorded. @interface */
 export type SessionView = z.infer<typeof sessionViewSchema>

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { components } from './components.js'
 import { sweepNames } from './sweeps.js'
 import { count, timeMs } from './view-parts.js'
 
@@ -14,7 +15,7 @@ export const settingViewSchema = z
     set: z.string().optional().describe('the text in the record, where there is one'),
     bad: z.boolean().describe('the text is no value of this setting: the default is used'),
   })
-  .meta({ id: 'Setting' })
+  .register(components, { id: 'Setting' })
 /** A tunable as it works now. @interface */
 export type SettingView = z.infer<typeof settingViewSchema>
 
@@ -42,7 +43,7 @@ export const sweepViewSchema = z
     error: z.string().optional().describe('why the last run failed'),
     by: z.string().optional().describe('the process that ran it'),
   })
-  .meta({ id: 'Sweep' })
+  .register(components, { id: 'Sweep' })
 /** How a sweep is, as its last run left it. @interface */
 export type SweepView = z.infer<typeof sweepViewSchema>
 
@@ -58,7 +59,7 @@ export const sweepRunSchema = z
     durationMs: z.number().nonnegative().describe('how long it took'),
     error: z.string().optional().describe('why it failed'),
   })
-  .meta({ id: 'SweepRun' })
+  .register(components, { id: 'SweepRun' })
 export type SweepRunView = z.infer<typeof sweepRunSchema>
 
 /** What an audit found. */
@@ -84,6 +85,6 @@ export const auditSchema = z
     ),
     more: z.boolean().describe('there are more than are told'),
   })
-  .meta({ id: 'Audit' })
+  .register(components, { id: 'Audit' })
 /** What an audit found. @interface */
 export type AuditView = z.infer<typeof auditSchema>

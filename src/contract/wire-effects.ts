@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { components } from './components.js'
 import { effectViewSchema } from './effect-views.js'
 import { effectBases, effectStatuses } from './effects.js'
 import { outcomeKinds } from './outcomes.js'
@@ -29,7 +30,7 @@ export const effectsQuery = z.strictObject({
 export const effectsReply = z.object({ effects: z.array(effectViewSchema), cursor: cursor.optional() })
 export const effectClaimBody = z
   .strictObject({ type: id.describe('what kind of action it is'), payloadHash, executor, grant, timeLimitMs })
-  .meta({ id: 'EffectClaim' })
+  .register(components, { id: 'EffectClaim' })
 export const effectTakeOverBody = z
   .strictObject({
     payloadHash,
@@ -40,14 +41,14 @@ export const effectTakeOverBody = z
     startedAt: z.int().nonnegative().describe('of the row as it was last seen'),
     timeLimitMs,
   })
-  .meta({ id: 'EffectTakeOver' })
+  .register(components, { id: 'EffectTakeOver' })
 const open = {
   epoch: count,
   startedAt: z.int().describe('Unix ms by the clock of Redis'),
 }
 export const effectClaimedReply = z
   .object({ kind: z.literal('claimed'), ...open })
-  .meta({ id: 'EffectClaimed' })
+  .register(components, { id: 'EffectClaimed' })
 export const effectAnswer = z
   .discriminatedUnion('kind', [
     effectClaimedReply,
@@ -69,7 +70,7 @@ export const effectAnswer = z
       ageMs: z.int().describe('since it was claimed'),
     }),
   ])
-  .meta({ id: 'EffectAnswer' })
+  .register(components, { id: 'EffectAnswer' })
 export const effectSettledReply = z
   .object({
     kind: z.literal('settled'),
@@ -77,10 +78,10 @@ export const effectSettledReply = z
     status: z.enum(effectStatuses),
     epoch: count,
   })
-  .meta({ id: 'EffectSettled' })
+  .register(components, { id: 'EffectSettled' })
 export const effectSettleBody = z
   .strictObject({ executor, grant, epoch: count.describe('as the claim answered it'), outcome: wireOutcome })
-  .meta({ id: 'EffectSettlement' })
+  .register(components, { id: 'EffectSettlement' })
 export const resolveBody = z
   .strictObject({
     as: z.enum(['result', 'terminal', 'not_sent']),
@@ -88,4 +89,4 @@ export const resolveBody = z
     force: z.boolean().optional().describe('also while its executor may live'),
     result: anyJson.optional(),
   })
-  .meta({ id: 'Resolution' })
+  .register(components, { id: 'Resolution' })

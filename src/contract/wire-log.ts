@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { components } from './components.js'
 import type { LogFilter } from './log-filter.js'
 import { cursor, host, numeric, pageMembers, text } from './wire-parts.js'
 
@@ -48,7 +49,7 @@ export const eventSchema = z
     hosts: z.union([z.array(z.string()), z.literal('*')]),
     details: z.record(z.string(), z.string()),
   })
-  .meta({ id: 'Event' })
+  .register(components, { id: 'Event' })
 /** One change of the record, with its time. @interface */
 export type Event = z.infer<typeof eventSchema>
 
@@ -57,7 +58,7 @@ export const logEventSchema = eventSchema
     id: z.string().describe('its place in the log, which `Last-Event-ID` takes'),
     hub: z.string().optional().describe('in a set of hubs: the one whose log it is in'),
   })
-  .meta({ id: 'LogEvent' })
+  .register(components, { id: 'LogEvent' })
 /** An entry of a page of the log. @interface */
 export type LogEvent = z.infer<typeof logEventSchema>
 
@@ -71,7 +72,7 @@ export const gapSchema = z
     after: z.string().describe('the position that was asked for'),
     first: z.string().describe('the entry with which the log goes on'),
   })
-  .meta({ id: 'Gap' })
+  .register(components, { id: 'Gap' })
 
 export const digestSchema = z
   .object({
@@ -79,6 +80,6 @@ export const digestSchema = z
     verbs: z.record(z.string(), z.int().positive()).describe('how many of each verb'),
     hosts: z.union([z.array(z.string()), z.literal('*')]),
   })
-  .meta({ id: 'Changes' })
+  .register(components, { id: 'Changes' })
 /** What entries of the log have in common. */
 export type Digest = z.infer<typeof digestSchema>

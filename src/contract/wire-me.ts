@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { components } from './components.js'
 import { roles } from './principals.js'
 
 // Who speaks, and how a browser says so.
@@ -13,7 +14,7 @@ export const meReply = z
     version: z.string().describe('of this package'),
     payloads: z.boolean().describe('whether this caller may read payloads'),
   })
-  .meta({ id: 'Me' })
+  .register(components, { id: 'Me' })
 export type Me = z.infer<typeof meReply>
 
 export const loginBody = z
@@ -23,4 +24,4 @@ export const loginBody = z
       .regex(/^[\x21-\x7e]{1,512}$/, 'must be 1 to 512 characters of a token')
       .describe('of a principal, as it was shown once'),
   })
-  .meta({ id: 'Login' })
+  .register(components, { id: 'Login' })

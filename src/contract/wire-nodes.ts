@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { components } from './components.js'
 import { outcomeKinds } from './outcomes.js'
 import { deliveryStates } from './states.js'
 import {
@@ -24,7 +25,7 @@ export const joinBody = z
     scopes: z.array(text).optional(),
     lastLogId: z.string().max(64).optional().describe('the last log id this node saw'),
   })
-  .meta({ id: 'Join' })
+  .register(components, { id: 'Join' })
 export const joinReply = z
   .object({
     now: z.int(),
@@ -39,7 +40,7 @@ export const joinReply = z
     generation: count,
     badSettings: z.array(z.string()).describe('settings whose values are bad: defaults are used'),
   })
-  .meta({ id: 'Joined' })
+  .register(components, { id: 'Joined' })
 
 const figures = { sumMs: z.number().nonnegative(), longestMs: z.number().nonnegative() }
 export const heartbeatBody = z
@@ -53,10 +54,10 @@ export const heartbeatBody = z
       .optional()
       .describe('what commits of the mirror took since the last beat'),
   })
-  .meta({ id: 'Heartbeat' })
+  .register(components, { id: 'Heartbeat' })
 export const heartbeatReply = z
   .object({ now: z.int(), logId: z.string(), heartbeatMs: count, staleAfterMs: count })
-  .meta({ id: 'HeartbeatAnswer' })
+  .register(components, { id: 'HeartbeatAnswer' })
 export const leaveQuery = z.strictObject({ incarnation: numeric(1, Number.MAX_SAFE_INTEGER) })
 
 const speaker = { node: id, incarnation: z.int().min(1) }
@@ -72,7 +73,7 @@ export const claimBody = z
       .default('json')
       .describe('json: a payload sent as JSON comes as `payload`; base64: all come as `payloadBase64`'),
   })
-  .meta({ id: 'Claim' })
+  .register(components, { id: 'Claim' })
 
 export const claimedSchema = z.object({
   id: z.string(),
@@ -104,14 +105,14 @@ export const claimReply = z
     missing: z.array(z.string()).describe('ids whose rows are missing'),
     deliveries: z.array(claimedSchema),
   })
-  .meta({ id: 'Claimed' })
+  .register(components, { id: 'Claimed' })
 
 const item = { id: deliveryId, epoch }
 const batch = <Item extends z.ZodType>(schema: Item) => z.array(schema).min(1).max(mostItems)
 
 export const stepBody = z
   .strictObject({ ...speaker, items: batch(z.strictObject(item)) })
-  .meta({ id: 'Step' })
+  .register(components, { id: 'Step' })
 export const refuseBody = z
   .strictObject({
     ...speaker,
@@ -123,7 +124,7 @@ export const refuseBody = z
       }),
     ),
   })
-  .meta({ id: 'Refuse' })
+  .register(components, { id: 'Refuse' })
 export const beginBody = z
   .strictObject({
     ...speaker,
@@ -138,7 +139,7 @@ export const beginBody = z
       }),
     ),
   })
-  .meta({ id: 'Begin' })
+  .register(components, { id: 'Begin' })
 
 export const reportBody = z
   .strictObject({
@@ -164,7 +165,7 @@ export const reportBody = z
         }),
     ),
   })
-  .meta({ id: 'Report' })
+  .register(components, { id: 'Report' })
 
 export const stepResult = z
   .object({
@@ -185,7 +186,7 @@ export const stepResult = z
     detail: z.string().optional(),
     next: z.string().optional(),
   })
-  .meta({ id: 'StepResult' })
+  .register(components, { id: 'StepResult' })
 export const stepReply = z
   .object({ results: z.array(stepResult), logId: z.string().optional() })
-  .meta({ id: 'StepResults' })
+  .register(components, { id: 'StepResults' })

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { components } from './components.js'
 import { sessionViewSchema } from './session-views.js'
 import { closeReasons, isScope, terminalOf } from './sessions.js'
 import { count, cursor, epoch, host, id, text } from './wire-parts.js'
@@ -25,7 +26,7 @@ export const sessionOpenBody = z
       .describe('crashes after which one is terminal; as it was when absent, 0 at first'),
     parent: id.optional().describe('the session it is a child of; stated at its first opening'),
   })
-  .meta({ id: 'OpenSession' })
+  .register(components, { id: 'OpenSession' })
 
 export const sessionCloseBody = z
   .strictObject({
@@ -44,15 +45,15 @@ export const sessionCloseBody = z
     path: ['terminal'],
     error: 'must be true for disable and removed, false for reload and restart, and left out for a crash',
   })
-  .meta({ id: 'CloseSession' })
+  .register(components, { id: 'CloseSession' })
 
 export const sessionRehomeBody = z
   .strictObject({ host: host.describe('where it lives from now on'), reason: text })
-  .meta({ id: 'RehomeSession' })
+  .register(components, { id: 'RehomeSession' })
 
 export const deliveryResolveBody = z
   .strictObject({
     as: z.enum(['queued', 'failed']).describe('queued: hand it out again; failed: it will not run'),
     evidence: text.describe('how it is known; kept with who said it'),
   })
-  .meta({ id: 'ResolveDelivery' })
+  .register(components, { id: 'ResolveDelivery' })

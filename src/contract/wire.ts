@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { components } from './components.js'
 import {
   acceptedDeliverySchema,
   deliveryViewSchema,
@@ -71,7 +72,7 @@ export const messageBody = z
     deliverBy: time.optional().describe('until when it must be claimed, by the clock of Redis'),
     executeBy: time.optional().describe('until when it must be begun, by the clock of Redis'),
   })
-  .meta({ id: 'NewMessage' })
+  .register(components, { id: 'NewMessage' })
 
 export const resendBody = z.strictObject({
   to: z.array(recipientSchema).optional().describe('the recipients of the first time when absent'),
@@ -83,7 +84,7 @@ export const acceptedReply = z
     deliveries: z.array(acceptedDeliverySchema),
     fanOut: z.enum(['complete', 'pending']),
   })
-  .meta({ id: 'Accepted' })
+  .register(components, { id: 'Accepted' })
 
 export const waitQuery = z.strictObject({
   waitMs: numeric(0, longestWaitMs).optional().describe('wait this long until all deliveries are settled'),
@@ -132,7 +133,7 @@ export const pendingReply = z.object({ pending: z.array(pendingEntrySchema), cur
 export const hostsReply = z.object({ hosts: z.array(hostViewSchema), cursor: cursor.optional() })
 export const countsReply = z.object({ counts: z.record(z.string(), z.number()) })
 
-export const actBody = z.strictObject({ reason: text }).meta({ id: 'Act' })
+export const actBody = z.strictObject({ reason: text }).register(components, { id: 'Act' })
 export const bulkBody = z
   .strictObject({
     filter: z.strictObject({
@@ -147,11 +148,13 @@ export const bulkBody = z
     cursor: cursor.optional(),
     limit: z.int().min(1).max(1000).optional(),
   })
-  .meta({ id: 'BulkAct' })
+  .register(components, { id: 'BulkAct' })
 
 // Fences, hosts, settings, principals
 
-export const fenceBody = z.strictObject({ reason: text, until: time.optional() }).meta({ id: 'NewFence' })
+export const fenceBody = z
+  .strictObject({ reason: text, until: time.optional() })
+  .register(components, { id: 'NewFence' })
 export const fencesReply = z.object({ fences: z.array(fenceViewSchema) })
 
 const names = Object.keys(settings) as [keyof typeof settings, ...(keyof typeof settings)[]]
@@ -174,7 +177,7 @@ export const principalBody = z
       .optional()
       .describe('SHA-256 of a token that exists already, lower-case hex: none is made'),
   })
-  .meta({ id: 'NewPrincipal' })
+  .register(components, { id: 'NewPrincipal' })
 export const principalReply = z.object({
   principal: principalViewSchema,
   token: z.string().optional().describe('shown this once'),
@@ -199,7 +202,7 @@ export const readyReply = z
       z.object({ ok: z.boolean(), ageMs: z.number().optional(), why: z.string().optional() }),
     ),
   })
-  .meta({ id: 'Readiness' })
+  .register(components, { id: 'Readiness' })
 
 /** At the root of a server of several hubs. */
 export const hubsReply = z.object({ hubs: z.array(z.string()) })
@@ -224,5 +227,5 @@ export const problemSchema = z
       .optional(),
     requestId: z.string().optional(),
   })
-  .meta({ id: 'Problem' })
+  .register(components, { id: 'Problem' })
 export type Problem = z.infer<typeof problemSchema>

@@ -7,7 +7,8 @@ import {
   serializerCompiler,
   validatorCompiler,
 } from 'fastify-type-provider-zod'
-import { toJSONSchema, type z } from 'zod'
+import { toJSONSchema, z } from 'zod'
+import { components } from '../contract/components.js'
 import { cookieName } from './browsers.js'
 import { defaultLimits } from './limits.js'
 import { type OpenApiDocument, tidied } from './openapi-document.js'
@@ -113,11 +114,13 @@ const tags: readonly (readonly [name: string, description: string])[] = [
 type ZodToJsonConfig = NonNullable<Parameters<typeof createJsonSchemaTransform>[0]['zodToJsonConfig']>
 
 const zodToJsonConfig: ZodToJsonConfig = { override: plain }
-const transform = createJsonSchemaTransform({ zodToJsonConfig })
-const transformObject = createJsonSchemaTransformObject({ zodToJsonConfig })
+const transform = createJsonSchemaTransform({ schemaRegistry: components, zodToJsonConfig })
+const transformObject = createJsonSchemaTransformObject({ schemaRegistry: components, zodToJsonConfig })
 
 /** Says of a schema what a reader needs, where Zod says more or less than that. */
 function plain({ zodSchema, jsonSchema }: Parameters<NonNullable<ZodToJsonConfig['override']>>[0]): void {
+  // Names are in a registry of their own; what a schema means stands where Zod keeps it.
+  Object.assign(jsonSchema, z.globalRegistry.get(zodSchema))
   const { def } = zodSchema._zod
   // An answer may gain members: a client that refuses unknown ones would break.
   if (def.type === 'object' && def.catchall === undefined) delete jsonSchema.additionalProperties

@@ -8,6 +8,7 @@ import { createClient } from '@hey-api/openapi-ts'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import Fastify from 'fastify'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { z } from 'zod'
 import { isErrorCode } from '../../src/contract/errors.js'
 import { claimReply } from '../../src/contract/wire.js'
 import { defaultLimits } from '../../src/http/limits.js'
@@ -170,6 +171,16 @@ describe('the document', () => {
 
   test('is the same without a hub', async () => {
     expect(JSON.parse(JSON.stringify(await openApiDocument()))).toEqual(document)
+  })
+
+  test('has names of its own, and leaves those of the program around it alone', async () => {
+    const theirs = z.object({ mine: z.string() }).meta({ id: 'Session' })
+    try {
+      expect(JSON.parse(JSON.stringify(await openApiDocument()))).toEqual(document)
+      expect(Object.keys(z.toJSONSchema(z.globalRegistry).schemas)).toEqual(['Session'])
+    } finally {
+      z.globalRegistry.remove(theirs)
+    }
   })
 
   test('holds every schema that it names, and no other', () => {
