@@ -60,24 +60,19 @@ function nodeOptions(name: string, more: { notSentTimes?: number } = {}) {
   }
 }
 
-async function redisTimeMs(): Promise<number> {
-  const [seconds = '0', micros = '0'] = (await record.send('TIME')) as string[]
-  return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000)
-}
-
 async function acceptOne(more: { deliverBy?: number; executeBy?: number; conversation?: string } = {}) {
   const { deliveries } = await record.accept({ to: [{ host: 'h1' }], ...more })
   return deliveries[0]?.id ?? ''
 }
 
-const nearNow = async (ms: unknown) => Math.abs(Number(ms) - (await redisTimeMs())) < dayMs / 2
+const nearNow = async (ms: unknown) => Math.abs(Number(ms) - (await record.nowMs())) < dayMs / 2
 
 describe.each(skews)('faults.md 11: a caller whose clock is %s', (what, byMs) => {
   const name = (test: string) => `clock-${test}-${what.replaceAll(' ', '-')}`
 
   it('decides no deadline: what has time left is executed, what has none is not', async () => {
     record = await makeRecord(server, name('deadline'), { heartbeat_ms: 100 })
-    const now = await redisTimeMs()
+    const now = await record.nowMs()
     const open = await acceptOne({ deliverBy: now + 3_600_000, executeBy: now + 3_600_000 })
     const late = await acceptOne({ deliverBy: now - 1 })
     const tooLate = await acceptOne({ executeBy: now - 1, conversation: 'c2' })
@@ -105,8 +100,8 @@ describe.each(skews)('faults.md 11: a caller whose clock is %s', (what, byMs) =>
     const behind = await acceptOne()
     await child.line('executing', `${held}/1`)
     await startNode({ redis: server.url, hub: record.name, host: 'h1', node: 'b' })
-    const from = await redisTimeMs()
-    await until(async () => (await redisTimeMs()) > from + 4000)
+    const from = await record.nowMs()
+    await until(async () => (await record.nowMs()) > from + 4000)
     expect(await record.fields(behind)).toMatchObject({ owner: 'a', epoch: '1', state: 'delivered' })
     expect(await record.hub.unknown()).toEqual([])
     child.send('go')
@@ -131,7 +126,7 @@ describe.each(skews)('faults.md 11: a caller whose clock is %s', (what, byMs) =>
 
   it('wakes when a fence lapses by the clock of Redis', async () => {
     record = await makeRecord(server, name('fence'), { heartbeat_ms: 100 })
-    const untilMs = (await redisTimeMs()) + 1500
+    const untilMs = (await record.nowMs()) + 1500
     await record.functions.pause('hub', 'wait', 'kim', untilMs)
     const id = await acceptOne()
     skewed(byMs, () => startNodeProcess(nodeOptions('a')))

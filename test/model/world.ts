@@ -18,6 +18,7 @@ import type { NodeIdentity, StepResult, TakeItem } from '../../src/contract/step
 import type { Store } from '../../src/record/connections.js'
 import { functionsOf } from '../../src/record/functions.js'
 import { keysOf } from '../../src/record/keys.js'
+import { clockOf } from '../support/record.js'
 import type { Coverage } from './coverage.js'
 import { newHistory } from './history.js'
 import { checkRecord, type Picture, takePicture } from './picture.js'
@@ -192,13 +193,8 @@ export async function openWorld(
 
   /** A hold that is set after a release has a later time: whoever sets it is not faster than the clock. */
   async function nextMillisecond(): Promise<void> {
-    const now = async () => ((await send('TIME')) as string[]).map(Number)
-    const [seconds = 0, micros = 0] = await now()
-    const ms = seconds * 1000 + Math.floor(micros / 1000)
-    for (;;) {
-      const [s = 0, us = 0] = await now()
-      if (s * 1000 + Math.floor(us / 1000) > ms) return
-    }
+    const ms = await clockOf(store)
+    while ((await clockOf(store)) <= ms);
   }
 
   function witnessOf(after: Picture, id: string | undefined): Witness {

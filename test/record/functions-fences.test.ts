@@ -16,11 +16,6 @@ eachRecord(async (made) => {
 const idsOf = (deliveries: readonly ClaimedDelivery[]) => deliveries.map(({ id }) => id)
 const howsOf = (deliveries: readonly ClaimedDelivery[]) => [...new Set(deliveries.map(({ how }) => how))]
 
-async function serverNow(): Promise<number> {
-  const [seconds = '0', micros = '0'] = (await record.send('TIME')) as string[]
-  return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000)
-}
-
 /** One delivery of session `s` in conversation c1 on host a. */
 async function sessionDelivery(): Promise<string> {
   await record.send('HSET', record.keys.session('s'), 'host', 'a')
@@ -124,12 +119,12 @@ describe('a fence set by hand', () => {
 
 describe('expiry', () => {
   it('is told as the next time to claim, and lapses by itself', async () => {
-    const untilMs = (await serverNow()) + 300
+    const untilMs = (await record.nowMs()) + 300
     await record.functions.pause('conversation:c1', 'r', 'kim', untilMs)
     const [id = ''] = await record.acceptMany(1)
     expect(await record.claim(node)).toMatchObject({ deliveries: [], nextAtMs: untilMs })
     expect(await record.claim(node)).toMatchObject({ deliveries: [], nextAtMs: untilMs })
-    await until(async () => (await serverNow()) >= untilMs)
+    await until(async () => (await record.nowMs()) >= untilMs)
     expect(idsOf((await record.claim(node)).deliveries)).toEqual([id])
   })
 
@@ -138,24 +133,24 @@ describe('expiry', () => {
     await record.acceptMany(1, { conversation: 'slow' })
     await record.claimAll(node)
     await record.claimAll(node)
-    const untilMs = (await serverNow()) + 300
+    const untilMs = (await record.nowMs()) + 300
     await record.functions.pause('conversation:c1', 'r', 'kim', untilMs)
     const [id = ''] = await record.acceptMany(1)
     expect((await record.claim(node)).nextAtMs).toBe(untilMs)
-    await until(async () => (await serverNow()) >= untilMs)
+    await until(async () => (await record.nowMs()) >= untilMs)
     expect(idsOf((await record.claim(node)).deliveries)).toEqual([id])
   })
 
   it('ends a block: what comes later is served', async () => {
-    const untilMs = (await serverNow()) + 200
+    const untilMs = (await record.nowMs()) + 200
     await record.functions.block('conversation:c1', 'r', 'kim', untilMs)
-    await until(async () => (await serverNow()) >= untilMs)
+    await until(async () => (await record.nowMs()) >= untilMs)
     const [id = ''] = await record.acceptMany(1)
     expect(idsOf(await record.claimAll(node))).toEqual([id])
   })
 
   it('must lie ahead', async () => {
-    const past = (await serverNow()) - 1
+    const past = (await record.nowMs()) - 1
     await record.refused('INVALID_ARGUMENT', () => record.functions.pause('hub', 'r', 'kim', past))
   })
 })
@@ -368,11 +363,11 @@ describe('much that is parked', () => {
 
   it('is failed when its deliverBy passed meanwhile', async () => {
     await record.functions.pause('hub', 'r', 'kim')
-    const deliverBy = (await serverNow()) + 200
+    const deliverBy = (await record.nowMs()) + 200
     const [late = ''] = await record.acceptMany(1, { deliverBy })
     const [kept = ''] = await record.acceptMany(1)
     await record.claimAll(node)
-    await until(async () => (await serverNow()) >= deliverBy)
+    await until(async () => (await record.nowMs()) >= deliverBy)
     await record.functions.lift('pause', 'hub', 'kim')
     expect(idsOf(await record.claimAll(node))).toEqual([kept])
     expect(await record.fields(late)).toMatchObject({ state: 'failed', failed_code: 'expired' })

@@ -14,11 +14,6 @@ eachRecord(async (made) => {
 
 const hosts = (count: number) => Array.from({ length: count }, (_, at) => ({ host: `h${at}` }))
 
-async function serverTimeMs(): Promise<number> {
-  const [seconds = '0', micros = '0'] = (await record.send('TIME')) as string[]
-  return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000)
-}
-
 describe('max_queued_per_host', () => {
   it('is off by default', async () => {
     expect(await record.acceptMany(150)).toHaveLength(150)
@@ -126,7 +121,7 @@ describe('resend_of', () => {
 
 describe('deliverBy', () => {
   it('that has passed when it is claimed makes it failed, expired, and no attempt', async () => {
-    const deliverBy = (await serverTimeMs()) - 1
+    const deliverBy = (await record.nowMs()) - 1
     const [id = ''] = await record.acceptMany(1, { deliverBy })
     expect(await record.claimAll(node)).toEqual([])
     expect(await record.fields(id)).toMatchObject({
@@ -138,22 +133,22 @@ describe('deliverBy', () => {
   })
 
   it('counts until the claim only: what is claimed in time is executed', async () => {
-    const deliverBy = (await serverTimeMs()) + 1500
+    const deliverBy = (await record.nowMs()) + 1500
     const [id = ''] = await record.acceptMany(1, { deliverBy })
     const [item = { id, epoch: 0 }] = await record.deliverAll(node)
-    await until(async () => (await serverTimeMs()) > deliverBy)
+    await until(async () => (await record.nowMs()) > deliverBy)
     expect(await record.begin(node, item)).toMatchObject({ attempt: `${id}/1` })
   })
 
   it('counts while it is parked, and while it is held: at the claim after', async () => {
-    const deliverBy = (await serverTimeMs()) + 300
+    const deliverBy = (await record.nowMs()) + 300
     await record.functions.pause('conversation:c1', 'wait', 'kim')
     await record.functions.hold('conversation:c2', 'legal', 'kim')
     const [parked = ''] = await record.acceptMany(1, { deliverBy })
     const [held = ''] = await record.acceptMany(1, { deliverBy, conversation: 'c2' })
     await record.claimAll(node)
     expect(await record.states([parked, held])).toEqual(['queued', 'held'])
-    await until(async () => (await serverTimeMs()) > deliverBy)
+    await until(async () => (await record.nowMs()) > deliverBy)
     await record.functions.lift('pause', 'conversation:c1', 'kim')
     await record.functions.release(held, 'kim', 'r')
     expect(await record.claimAll(node)).toEqual([])
@@ -163,7 +158,7 @@ describe('deliverBy', () => {
 
 describe('executeBy', () => {
   it('that has passed makes a begin fail it, expired, and the answer stays the same', async () => {
-    const executeBy = (await serverTimeMs()) - 1
+    const executeBy = (await record.nowMs()) - 1
     const [id = ''] = await record.acceptMany(1, { executeBy })
     const [item = { id, epoch: 0 }] = await record.deliverAll(node)
     const begin = () => record.functions.begin(node, [{ ...item, grant: 'g' }])
@@ -173,11 +168,11 @@ describe('executeBy', () => {
   })
 
   it('does not end an attempt that began in time, but the next after a not_sent', async () => {
-    const executeBy = (await serverTimeMs()) + 1500
+    const executeBy = (await record.nowMs()) + 1500
     const [id = ''] = await record.acceptMany(1, { executeBy })
     const [item = { id, epoch: 0 }] = await record.deliverAll(node)
     const open = await record.begin(node, item)
-    await until(async () => (await serverTimeMs()) > executeBy)
+    await until(async () => (await record.nowMs()) > executeBy)
     const outcome = { kind: 'not_sent', errorCode: 'busy' } as const
     const [answer] = await record.functions.report(node, [
       { id: open.attempt, grant: open.grant, key: 'k', outcome },

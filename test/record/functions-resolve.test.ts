@@ -171,9 +171,8 @@ describe('is refused EXECUTING', () => {
     const beat = { lastLogId: '0-0', progressAgeMs: 0, blocking: { sumMs: 0, longestMs: 0 } }
     await record.functions.heartbeat(node, beat)
     await until(async () => {
-      const [seconds, micros] = ((await record.send('TIME')) as string[]).map(Number)
       const judgeAfter = Number(await record.send('HGET', record.keys.liveness, 'judge_after'))
-      return (seconds ?? 0) * 1000 + (micros ?? 0) / 1000 > judgeAfter
+      return (await record.nowMs()) > judgeAfter
     })
     await record.functions.heartbeat(node, beat)
     await record.refused('EXECUTING', () => resolve(open.attempt, 'result'))

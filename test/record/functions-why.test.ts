@@ -25,8 +25,7 @@ async function begunOne(): Promise<string> {
 it('of an open attempt: whether the node that began it is silent', async () => {
   const id = await begunOne()
   expect((await why(id)).detail).toMatch(/^attempt \S+\/1 runs on node n1 since \d+$/)
-  const [seconds] = (await record.send('TIME')) as [string]
-  const silentSince = (Number(seconds) - 90) * 1000
+  const silentSince = (await record.nowMs()) - 90_500
   await record.send('HSET', record.keys.node('a', 'n1'), 'heartbeat_at', silentSince)
   await record.send('ZADD', record.keys.nodes, silentSince, 'a/n1')
   expect(await why(id)).toMatchObject({

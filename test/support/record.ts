@@ -73,6 +73,8 @@ export interface OpenRecord {
   states(ids: readonly string[]): Promise<string[]>
   config(name: string, value: number | string): Promise<void>
   send(...command: (string | number)[]): Promise<unknown>
+  /** The server's clock, in whole milliseconds. */
+  nowMs(): Promise<number>
   dump(): Promise<Dump>
   /** Nothing may be checked of these deliveries' places in lists any more: the test damaged them by hand. */
   damaged(...deliveries: string[]): void
@@ -86,6 +88,12 @@ export interface OpenRecord {
     call: () => Promise<readonly StepResult[]>,
   ): Promise<Extract<StepResult, { ok: false }>>
   close(): Promise<void>
+}
+
+/** The server's clock, in whole milliseconds. */
+export async function clockOf(store: Store): Promise<number> {
+  const [seconds, micros] = (await store.call(['TIME'])) as [string, string]
+  return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000)
 }
 
 let tags = 0
@@ -218,6 +226,7 @@ export async function openRecord(
       await send('HSET', keys.config, setting, value)
     },
     send,
+    nowMs: () => clockOf(store),
     dump,
     damaged: (...deliveries) => {
       for (const id of deliveries) exempt.add(id)
