@@ -23,8 +23,9 @@ import { crashCode } from './processes/shared.mjs'
  * @property {(withinMs: number) => Promise<void>} whenUp rejects when it does not work in time
  * @property {(withinMs: number) => Promise<number | null>} nextEnd the exit code of the process that runs now, once it has ended
  * @property {(message: object) => void} tell
- * @property {(point: string, nth: number) => void} arm it kills itself there
- * @property {() => boolean} disarm true where it did
+ * @property {(point: string, nth: number, signal?: 'SIGKILL' | 'SIGSTOP') => void} arm it kills itself there, or stops
+ * @property {() => boolean} disarm true where it killed itself
+ * @property {(withinMs: number) => Promise<void>} goOn disarmed, and continued where it stopped itself
  * @property {() => Promise<void>} end ends it at once; it is not started again
  * @property {(withinMs: number) => Promise<void>} stop asks it to end, and ends it where it does not; it is not started again
  */
@@ -47,6 +48,7 @@ import { crashCode } from './processes/shared.mjs'
 const restartMs = { least: 50, most: 1500 }
 /** What begins to end may take so long. */
 const endingMs = 3000
+const nudgeMs = 20
 const startedWithinMs = 60_000
 
 /** @param {KeptOptions} given @returns {Keeper} */
@@ -64,7 +66,7 @@ export function keep(given) {
   /** @type {number | null} */
   let lastCode = null
   let ends = 0
-  let [isWanted, isUp, isEndMeant, wasArmed, hit] = [false, false, false, false, false]
+  let [isWanted, isUp, isEndMeant, wasArmed, hit, isDisarmed] = [false, false, false, false, false, false]
 
   function launch() {
     clearTimeout(timer)
@@ -84,6 +86,10 @@ export function keep(given) {
     started.on('message', (/** @type {any} */ message) => {
       if (message.up === true) {
         isUp = true
+        tellAll()
+      }
+      if (message.disarmed === true) {
+        isDisarmed = true
         tellAll()
       }
       given.onMessage?.(message)
@@ -169,6 +175,19 @@ export function keep(given) {
     })
   }
 
+  /** It may come to its point until it has heard that it shall not stop there. @param {number} withinMs */
+  async function goOn(withinMs) {
+    const stopped = child
+    if (stopped?.connected !== true) return
+    isDisarmed = false
+    stopped.send({ arm: null }, () => {})
+    const nudge = setInterval(() => stopped.kill('SIGCONT'), nudgeMs)
+    stopped.kill('SIGCONT')
+    await until(() => isDisarmed || child !== stopped, withinMs, 'does not go on').finally(() =>
+      clearInterval(nudge),
+    )
+  }
+
   return {
     role,
     name,
@@ -201,16 +220,17 @@ export function keep(given) {
     tell: (message) => {
       if (child?.connected) child.send(message, () => {})
     },
-    arm: (point, nth) => {
+    arm: (point, nth, signal = 'SIGKILL') => {
       if (child?.connected !== true) return
-      wasArmed = true
+      wasArmed = signal === 'SIGKILL'
       hit = false
-      child.send({ arm: { point, nth } }, () => {})
+      child.send({ arm: { point, nth, signal } }, () => {})
     },
     disarm: () => {
       if (child?.connected) child.send({ arm: null }, () => {})
       return hit
     },
+    goOn,
     end,
     stop,
   }

@@ -181,7 +181,7 @@ async function insist(redis, command) {
 
 /** What can be done to processes, whatever the record is on. */
 const everywhere =
-  /^(kill|stop)-(hub|node|producer)$|^kill-point$|^(client-kill|script-flush|library-deleted)$/
+  /^(kill|stop)-(hub|node|producer)$|^(kill|stop)-point$|^(client-kill|script-flush|library-deleted)$/
 
 /** Whether a fault is made where nobody names it. @param {Fault} fault @param {boolean} onCluster */
 export function isUsual({ name, loses, doubts, cluster }, onCluster) {

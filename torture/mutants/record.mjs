@@ -32,7 +32,9 @@ export const recordMutants = [
       },
     ],
     by: ['I2', 'I5'],
-    faults: ['stop-node'],
+    faults: ['stop-point'],
+    seconds: 20,
+    rate: 150,
     seeds: ['1', '2', '3'],
   },
   {

@@ -66,7 +66,7 @@ export const groups = [
           'B takes over and finishes, A is refused STALE_EPOCH, nothing changes',
           'after its begin was granted: nobody takes over, it is listed, its own report settles it',
         ),
-        faults: ['stop-node'],
+        faults: ['stop-node', 'stop-point'],
       },
       {
         what: 'Handlers run longer than staleness with work buffered behind them: no overlap, no takeover',

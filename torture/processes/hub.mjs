@@ -3,7 +3,7 @@
 // Its one argument is JSON: { history, name, redis, hub, port }. What it logs goes to stderr.
 import { pino } from 'pino'
 import { openHistory } from '../built.mjs'
-import { endAtCrash, followConductor, killPoint, optionsOfThis, say, startPatiently } from './shared.mjs'
+import { endAtCrash, followConductor, optionsOfThis, say, signalAtPoint, startPatiently } from './shared.mjs'
 
 /** @type {{ history: string, name: string, redis: string, hub: string, port: number }} */
 const { history: dir, name, redis, hub, port } = optionsOfThis()
@@ -20,7 +20,7 @@ const [{ startServer }, { startSchedule }] = await Promise.all([
 
 const history = openHistory(dir, 'hub', name)
 const log = pino({ level: 'info', base: null }, pino.destination({ dest: 2, sync: true }))
-const kill = killPoint((point) => history.write({ kind: 'end', how: 'killed at a point', point }))
+const atPoint = signalAtPoint(history)
 
 /** @type {Awaited<ReturnType<typeof startServer>> | undefined} */
 let server
@@ -28,7 +28,7 @@ let stopping = false
 process.on('SIGTERM', () => void stop())
 endAtCrash(history)
 followConductor((message) => {
-  if (message.arm !== undefined) kill.arm(message.arm)
+  if (message.arm !== undefined) atPoint.arm(message.arm)
 })
 
 server = await startPatiently(() =>
@@ -39,7 +39,7 @@ server = await startPatiently(() =>
     listen: { host: '127.0.0.1', port },
     limits: { ratePerSecond: 0 },
     sweeps: (parts) => startSchedule({ redis, parts, log, lockMs }),
-    onPoint: kill.onPoint,
+    onPoint: atPoint.onPoint,
   }),
 )
 history.write({ kind: 'up', url: server.url })

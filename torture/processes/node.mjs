@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openHistory, readEarlier } from '../built.mjs'
 import { createRandom } from '../random.mjs'
-import { endAtCrash, followConductor, killPoint, lineLog, optionsOfThis, say } from './shared.mjs'
+import { endAtCrash, followConductor, lineLog, optionsOfThis, say, signalAtPoint } from './shared.mjs'
 
 /**
  * `calm`: every handler ends well, and in time.
@@ -46,7 +46,7 @@ const { createNode, notSent, terminal } = await import(
 
 const history = openHistory(dir, 'node', name)
 const marks = openHistory(dir, 'marks', name)
-const kill = killPoint((point) => history.write({ kind: 'end', how: 'killed at a point', point }))
+const atPoint = signalAtPoint(history)
 
 /**
  * On disk before this returns.
@@ -149,14 +149,14 @@ const node = createNode({
   drainMs: 3000,
   concurrency: 32,
   probeTimeLimitMs: 5000,
-  onPoint: kill.onPoint,
+  onPoint: atPoint.onPoint,
   log,
 })
 
 process.on('SIGTERM', () => void node.stop())
 endAtCrash(history)
 followConductor((message) => {
-  if (message.arm !== undefined) kill.arm(message.arm)
+  if (message.arm !== undefined) atPoint.arm(message.arm)
   if (message.calm === true) calm = true
 })
 void node.closed.then((end) => {

@@ -62,25 +62,29 @@ export function lineLog(onLine = () => {}) {
 }
 
 /**
- * A point at which this process kills itself before anything else can happen. Armed and disarmed by the conductor;
- * `before` is called right before the kill.
- * @param {(point: string) => void} before
+ * A point at which this process kills or stops itself before anything else can happen. Armed and disarmed by the
+ * conductor, which is told of the latter; the history is told right before the signal.
+ * @param {import('../../src/testing/history.ts').History} history
  */
-export function killPoint(before) {
-  /** @type {{ point: string, left: number } | undefined} */
+export function signalAtPoint(history) {
+  /** @type {{ point: string, left: number, signal: 'SIGKILL' | 'SIGSTOP' } | undefined} */
   let armed
   return {
-    /** @param {{ point: string, nth: number } | null} where */
+    /** @param {{ point: string, nth: number, signal: 'SIGKILL' | 'SIGSTOP' } | null} where */
     arm: (where) => {
-      armed = where === null ? undefined : { point: where.point, left: where.nth }
+      armed = where === null ? undefined : { point: where.point, left: where.nth, signal: where.signal }
+      if (where === null) say({ disarmed: true })
     },
     /** @param {string} point */
     onPoint: (point) => {
       if (armed?.point !== point) return
       armed.left -= 1
       if (armed.left > 0) return
-      before(point)
-      process.kill(process.pid, 'SIGKILL')
+      const { signal } = armed
+      armed = undefined
+      if (signal === 'SIGKILL') history.write({ kind: 'end', how: 'killed at a point', point })
+      else history.write({ kind: 'stop', point })
+      process.kill(process.pid, signal)
     },
   }
 }
