@@ -200,7 +200,7 @@ describe('rule 9: what comes too late is evidence', () => {
     await node.line('executing')
     const word = { as: 'terminal', evidence: 'the bank says so', force: true } as const
     await record.hub.resolveAttempt(`${crash.id}/1`, word, 'kim')
-    node.signal('SIGCONT')
+    await node.goOn()
     expect(await node.line('log', 'report not applied')).toMatchObject({ code: 'ALREADY_SETTLED' })
     expect(await record.fields(crash.id)).toMatchObject({
       attempt_1_status: 'terminal',

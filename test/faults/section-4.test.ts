@@ -78,7 +78,7 @@ async function stopped(point: At['point'], command: Command = {}): Promise<() =>
   const answer = child.ask({ ...command, run: id, at: { point, signal: 'SIGSTOP' } })
   await until(() => child.lines.slice(before).some((line) => line['hit'] === point))
   return async () => {
-    child.signal('SIGCONT')
+    await child.goOn()
     const line = await answer
     idle.push(child)
     return line

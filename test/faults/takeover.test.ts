@@ -110,7 +110,7 @@ describe('faults.md 5: a node is stopped past staleness and wakes', () => {
       const b = await startNode({ redis: server.url, hub: record.name, host: 'h1', node: 'b' })
       await until(() => isDone(record, id), { timeoutMs: 20_000, what: 'B finishing' })
       const before = withoutBookkeeping(await record.dump())
-      a.signal('SIGCONT')
+      await a.goOn()
       const refusal = await a.line('code')
       expect(refusal).toMatchObject({ delivery: id, code: 'STALE_EPOCH', owner: 'b' })
       await a.line('log', step === 'begin' ? 'begin refused' : 'refused; the copy is dropped')
@@ -177,7 +177,7 @@ describe('faults.md 5: a node is stopped past staleness and wakes', () => {
     expect(await record.hub.delivery(id)).toMatchObject({ owner: 'a', epoch: 1, takeovers: 0 })
     await record.checkInvariants()
 
-    a.signal('SIGCONT')
+    await a.goOn()
     await until(() => isDone(record, id), { timeoutMs: 30_000, what: "A's own report" })
     expect(await record.hub.unknown()).toEqual([])
     expect(b.executed).toEqual([])

@@ -97,6 +97,8 @@ export interface Child {
   /** Runs an effect in an effects process; one at a time of an id. Resolves with its answer. */
   ask(command: RunEffect): Promise<Line>
   signal(signal: NodeJS.Signals): void
+  /** Once it has stopped itself, it is continued: it says so before it stops, and would stop after that for good. */
+  goOn(): Promise<void>
   /** The signal it ended by, or its exit code. */
   readonly ended: Promise<NodeJS.Signals | number | null>
   kill(): Promise<void>
@@ -189,12 +191,20 @@ function start(script: string, options: object): Child {
         child.stdin.write(`${JSON.stringify(command)}\n`)
       }),
     signal: (signal) => void child.kill(signal),
+    goOn: async () => {
+      await until(() => isStopped(child.pid), { what: `${script} stopping` })
+      child.kill('SIGCONT')
+    },
     ended,
     kill: async () => {
       child.kill('SIGKILL')
       await ended
     },
   }
+}
+
+function isStopped(pid: number | undefined): boolean {
+  return / T /.test(readFileSync(`/proc/${pid}/stat`, 'latin1').replace(/^.*\)/, ''))
 }
 
 /** What a handler wrote outside the record. Times are of one monotonic clock, in microseconds. */

@@ -104,7 +104,7 @@ describe('two hubs, one of which is stopped inside a sweep for longer than its l
         },
         { timeoutMs: 20_000, what: `the other hub running ${name}` },
       )
-      first.signal('SIGCONT')
+      await first.goOn()
       await until(async () => (await rowOf(name)).by.endsWith(`#${pid}`), {
         timeoutMs: 20_000,
         what: `the woken hub ending ${name}`,
