@@ -87,8 +87,23 @@ local function first_deadline(header)
   return deliver_by and execute_by and math.min(deliver_by, execute_by) or deliver_by or execute_by
 end
 
+-- Refuses before anything is written where a list that a delivery goes into is none.
+local function check_lists(ctx, header, recipients, most)
+  if header.deliver_by or header.execute_by then hf.expect_type(hf.key.deadlines(ctx.tag), 'zset') end
+  for at = 1, most do
+    local _, session = route(ctx, recipients[at])
+    if session then hf.expect_type(hf.key.session_deliveries(ctx.tag, session), 'zset') end
+  end
+end
+
+local function delivery_id(message, number) return message .. '.' .. number end
+
+local function is_made(ctx, message, number)
+  return redis.call('EXISTS', hf.key.delivery(ctx.tag, delivery_id(message, number))) == 1
+end
+
 -- Makes deliveries number `first` and on, one per recipient; answers them for the reply.
-function hf.make_deliveries(ctx, message, header, recipients, first)
+local function make_deliveries(ctx, message, header, recipients, first)
   local made = {}
   for at, recipient in ipairs(recipients) do
     local host, session = route(ctx, recipient)
@@ -96,7 +111,7 @@ function hf.make_deliveries(ctx, message, header, recipients, first)
     hf.register_host(ctx, host, known.known)
     if not known.group_made then hf.make_group(ctx, host) end
     known.known, known.group_made = true, true
-    local id = message .. '.' .. (first + at - 1)
+    local id = delivery_id(message, first + at - 1)
     local entry = hf.enqueue(ctx, host, id)
     local row = {
       'HSET', hf.key.delivery(ctx.tag, id), 'state', 'queued', 'epoch', '0', 'host', host, 'entry', entry,
@@ -115,6 +130,7 @@ function hf.make_deliveries(ctx, message, header, recipients, first)
       row[#row + 1] = session
     end
     redis.call(unpack(row))
+    hf.count(ctx, 'queued', 1)
     local deadline = first_deadline(header)
     if deadline then redis.call('ZADD', hf.key.deadlines(ctx.tag), deadline, id) end
     if session then
@@ -123,7 +139,6 @@ function hf.make_deliveries(ctx, message, header, recipients, first)
     end
     made[at] = { 'id', id, 'host', host, 'session', session or '', 'state', 'queued' }
   end
-  hf.count(ctx, 'queued', #recipients)
   hold_where_retired(ctx, made)
   return made
 end
@@ -161,7 +176,17 @@ end
 
 local OPTIONAL = { 'parent', 'content_type', 'deliver_by', 'execute_by', 'resend_of' }
 
-local function store_message(ctx, id, header, payload, total, inline)
+-- What a message owes beyond its first deliveries is named by a list, and its obligation.
+local function owe_the_rest(ctx, id, recipients, inline)
+  for first = inline + 1, #recipients, 1000 do
+    redis.call('RPUSH', hf.key.recipients(ctx.tag, id), unpack(recipients, first, math.min(first + 999, #recipients)))
+  end
+  redis.call('ZADD', hf.key.obligations(ctx.tag), ctx.at, id)
+end
+
+-- The key comes last: until it stands, nothing was accepted.
+local function store_message(ctx, id, item)
+  local header, payload, total, inline = item.header, item.payload, #item.recipients, item.inline
   local row = {
     'HSET', hf.key.message(ctx.tag, id), 'conversation', header.conversation, 'sender', header.sender, 'key', header.key,
     'recipients', total, 'made', inline, 'bytes', #payload, 'sha256', header.sha256, 'accepted_at', ctx.at,
@@ -175,18 +200,16 @@ local function store_message(ctx, id, header, payload, total, inline)
   if total == 0 then
     row[#row + 1] = 'settled_at'
     row[#row + 1] = ctx.at
-    ctx.settled_messages[#ctx.settled_messages + 1] = id
   end
   redis.call(unpack(row))
   redis.call('SET', hf.key.payload(ctx.tag, id), payload)
+  if inline < total then owe_the_rest(ctx, id, item.recipients, inline) end
   redis.call('SET', hf.key.idempotency(ctx.tag, header.key), id .. ' ' .. header.fingerprint)
 end
 
-local function owe_the_rest(ctx, id, recipients, inline)
-  for first = inline + 1, #recipients, 1000 do
-    redis.call('RPUSH', hf.key.recipients(ctx.tag, id), unpack(recipients, first, math.min(first + 999, #recipients)))
-  end
-  redis.call('ZADD', hf.key.obligations(ctx.tag), ctx.at, id)
+local function take_back(ctx, id)
+  redis.call('DEL', hf.key.message(ctx.tag, id), hf.key.payload(ctx.tag, id), hf.key.recipients(ctx.tag, id))
+  redis.call('ZREM', hf.key.obligations(ctx.tag), id)
 end
 
 -- The first answer again: same key, same fingerprint.
@@ -218,10 +241,10 @@ local function check(ctx, item)
     hf.refuse('TOO_MANY_RECIPIENTS', #recipients .. ' recipients, max_recipients is ' .. most)
   end
   item.inline = math.min(#recipients, hf.setting(ctx, 'inline_fan_out'))
-  if header.deliver_by or header.execute_by then hf.expect_type(hf.key.deadlines(ctx.tag), 'zset') end
   if item.inline < #recipients then hf.expect_type(hf.key.obligations(ctx.tag), 'zset') end
   if #recipients == 0 then hf.expect_type(hf.key.settled_days(ctx.tag), 'set') end
   check_routes(ctx, recipients, item.inline)
+  check_lists(ctx, header, recipients, item.inline)
   local most_queued = hf.setting(ctx, 'max_queued_per_host')
   if most_queued > 0 then check_queue(ctx, recipients, most_queued) end
   return nil
@@ -235,20 +258,45 @@ local function note_hosts(ctx, item)
   end
 end
 
-local function store(ctx, id, item)
+local function make_first(ctx, id, item)
   local header, recipients, inline = item.header, item.recipients, item.inline
-  hf.count(ctx, 'recipients', #recipients)
-  store_message(ctx, id, header, item.payload, #recipients, inline)
   local first = recipients
   if inline < #recipients then
     first = {}
     for at = 1, inline do first[at] = recipients[at] end
   end
-  local made = hf.make_deliveries(ctx, id, header, first, 1)
-  if inline < #recipients then owe_the_rest(ctx, id, recipients, inline) end
+  local made = make_deliveries(ctx, id, header, first, 1)
   return {
     'id', id, 'replayed', 0, 'recipients', #recipients, 'made', inline, 'log_id', ctx.log_id, 'deliveries', made,
   }
+end
+
+-- What a failed write left out is owed: a function that fails is not undone, and the key stands.
+local function owe_what_is_not_made(ctx, id, item)
+  local made = 0
+  while made < item.inline and is_made(ctx, id, made + 1) do made = made + 1 end
+  redis.call('HSET', hf.key.message(ctx.tag, id), 'made', made)
+  redis.call('DEL', hf.key.recipients(ctx.tag, id))
+  owe_the_rest(ctx, id, item.recipients, made)
+end
+
+-- Sets `reply`; where the server refuses a write, as it does to a user who may not make it, `failure`: then nothing was
+-- accepted, or, once the key stands, what is not made is owed.
+local function store(ctx, id, item)
+  local stored, failure = pcall(store_message, ctx, id, item)
+  if not stored then
+    item.failure = failure
+    return take_back(ctx, id)
+  end
+  hf.count(ctx, 'recipients', #item.recipients)
+  if #item.recipients == 0 then ctx.settled_messages[#ctx.settled_messages + 1] = id end
+  local made, reply = pcall(make_first, ctx, id, item)
+  if made then
+    item.reply = reply
+  else
+    owe_what_is_not_made(ctx, id, item)
+    item.failure = reply
+  end
 end
 
 -- The check's word on a message: `reply`, `failure`, or neither where it is to be accepted.
@@ -275,7 +323,7 @@ function hf.accept(ctx, items)
     end
   end
   if #fresh > 0 then
-    for at, id in ipairs(mint_ids(ctx, fresh)) do fresh[at].reply = store(ctx, id, fresh[at]) end
+    for at, id in ipairs(mint_ids(ctx, fresh)) do store(ctx, id, fresh[at]) end
     hf.finish(ctx, 'accept', 'hub')
   end
   for _, item in ipairs(again) do decide(ctx, item) end
@@ -317,7 +365,11 @@ function hf.fan_out(ctx, id, chunk)
     check_recipient(recipient)
     hf.route_host(ctx, (route(ctx, recipient)))
   end
-  local made = hf.make_deliveries(ctx, id, header, owed, made_before + 1)
+  check_lists(ctx, header, owed, #owed)
+  -- A call that failed part-way may have made the first of them: they may be executed by now.
+  local first = made_before + 1
+  while first < made_before + #owed + 1 and is_made(ctx, id, first) do first = first + 1 end
+  local made = make_deliveries(ctx, id, header, { unpack(owed, first - made_before) }, first)
   if #owed > 0 then
     redis.call('LTRIM', hf.key.recipients(ctx.tag, id), #owed, -1)
     redis.call('HSET', key, 'made', made_before + #owed)

@@ -1,8 +1,7 @@
 -- Nodes: who speaks, whether it is the present process, and who is stale.
 
 -- The caller's own row. Refuses unless this incarnation is the one that joined and has not left.
-function hf.open_node(ctx, host, id, incarnation)
-  if hf.is_retired(ctx, host) then hf.refuse('HOST_RETIRED', 'host ' .. host .. ' is retired; its nodes only report') end
+function hf.open_process(ctx, host, id, incarnation)
   local node = hf.read_node(ctx, host, id)
   if not node or incarnation > node.incarnation then
     hf.refuse('NOT_JOINED', 'node ' .. host .. '/' .. id .. ' incarnation ' .. incarnation .. ' has not joined')
@@ -14,6 +13,12 @@ function hf.open_node(ctx, host, id, incarnation)
     hf.refuse('LEFT', 'incarnation ' .. incarnation .. ' of node ' .. host .. '/' .. id .. ' has left')
   end
   return node
+end
+
+-- The same, of a node that may take on work.
+function hf.open_node(ctx, host, id, incarnation)
+  if hf.is_retired(ctx, host) then hf.refuse('HOST_RETIRED', 'host ' .. host .. ' is retired; its nodes only report') end
+  return hf.open_process(ctx, host, id, incarnation)
 end
 
 function hf.read_node(ctx, host, id)

@@ -65,6 +65,10 @@ function hf.host_slice(ctx, host, cursor, act, actor)
   return cursor, forget_lanes(ctx, host)
 end
 
+-- A slice from there; the row of the host says where to go on, as long as there is more.
 function hf.retire_slice(ctx, host, actor, cursor)
-  return hf.host_slice(ctx, host, cursor, retire_one, actor)
+  local key = hf.key.host(ctx.tag, host)
+  local next_cursor, more = hf.host_slice(ctx, host, cursor, retire_one, actor)
+  if more then redis.call('HSET', key, 'retire_cursor', next_cursor) else redis.call('HDEL', key, 'retire_cursor') end
+  return more
 end

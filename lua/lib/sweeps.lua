@@ -205,11 +205,21 @@ function hf.sweep_reports(ctx, host, cursor)
   return slice
 end
 
+-- A retire that was cut: a slice of what is left there goes to the held queue.
+local function go_on_retiring(ctx, slice, host)
+  local cursor = redis.call('HGET', hf.key.host(ctx.tag, host), 'retire_cursor')
+  if not cursor then return end
+  local more = hf.retire_slice(ctx, host, 'sweep', cursor)
+  tell(slice, 'host ' .. host .. ': its retiring was cut; a slice of what it still had is held', true)
+  slice.cursor = more and 'retiring' or ''
+end
+
 -- Stale: whether a host has work and nobody to do it. It is listed since when; nodes that live are rung when a peer
--- of theirs is gone and owns something.
+-- of theirs is gone and owns something. Retiring that was cut goes on.
 function hf.sweep_stale(ctx, host)
   local slice = new_slice()
   local stranded = hf.key.stranded(ctx.tag)
+  if hf.is_retired(ctx, host) then go_on_retiring(ctx, slice, host) end
   local live = hf.host_serves(ctx, host, '')
   local stream = hf.key.stream(ctx.tag, host)
   local waits = redis.call('TYPE', stream)['ok'] == 'stream' and redis.call('XLEN', stream) or 0

@@ -18,6 +18,8 @@ const refusals = new Set([
 
 /** First words by which a server says that this user may not do this. */
 const denials = new Set(['NOAUTH', 'WRONGPASS', 'NOPERM', 'DENIED'])
+/** What a function answers whose user may not make a command of it. */
+const deniedInFunction = /The user executing the script can't run this command/
 const migrationNext = 'the slot of this hub is being moved: wait until it is whole again (docs/cluster.md)'
 export const denialNext = 'check the user, the password and the rights it has on the Redis server'
 
@@ -28,7 +30,8 @@ export function failureOfReply(text: string): Error {
   if (isErrorCode(word)) return new HoldfastError(word, rest.length > 0 ? rest.join(' ') : undefined)
   if (word === 'ASK') return new HoldfastError('STORE_UNAVAILABLE', text, { next: migrationNext })
   if (refusals.has(word)) return new HoldfastError('STORE_UNAVAILABLE', text)
-  if (denials.has(word)) return new HoldfastError('STORE_UNAVAILABLE', text, { next: denialNext })
+  if (denials.has(word) || deniedInFunction.test(text))
+    return new HoldfastError('STORE_UNAVAILABLE', text, { next: denialNext })
   return new Error(text)
 }
 

@@ -70,7 +70,8 @@ const answersWanted: readonly string[] = [
   ...['IDEMPOTENCY_MISMATCH', 'NO_ROUTE', 'HOST_RETIRED', 'ok', 'replayed'].map((code) => `accept ${code}`),
   ...['MESSAGE_NOT_FOUND', 'ok'].map((code) => `fan_out ${code}`),
   ...['SUPERSEDED', 'MIRROR_CLONED', 'LEFT', 'ok'].map((code) => `join ${code}`),
-  ...['heartbeat', 'claim', 'mirror', 'ack', 'take', 'refuse', 'begin'].flatMap((verb) =>
+  ...['NOT_JOINED', 'SUPERSEDED', 'LEFT', 'ok'].map((code) => `heartbeat ${code}`),
+  ...['claim', 'mirror', 'ack', 'take', 'refuse', 'begin'].flatMap((verb) =>
     ['HOST_RETIRED', 'NOT_JOINED', 'SUPERSEDED', 'LEFT', 'ok'].map((code) => `${verb} ${code}`),
   ),
   ...['HOST_RETIRED', 'NOT_JOINED', 'SUPERSEDED', 'ok'].map((code) => `leave ${code}`),

@@ -4,6 +4,7 @@ import type { Outcome } from '../../src/contract/outcomes.js'
 import type { ClaimedDelivery } from '../../src/contract/steps.js'
 import { eachRecord } from '../support/each-record.js'
 import type { OpenRecord, TestNode } from '../support/record.js'
+import { until } from '../support/until.js'
 
 let record: OpenRecord
 let node: TestNode
@@ -147,8 +148,37 @@ describe('retire', () => {
     await record.refused('HOST_RETIRED', () => functions.ack(node, [mirrored]))
     await record.refused('HOST_RETIRED', () => functions.refuse(node, [refusal]))
     await record.refused('HOST_RETIRED', () => functions.begin(node, [{ ...delivered, grant: 'g' }]))
-    await record.refused('HOST_RETIRED', () => functions.heartbeat(node, beat))
     await record.refused('HOST_RETIRED', () => functions.leave(node))
+  })
+
+  it('leaves its nodes their heartbeats: an executor that speaks still lives', async () => {
+    const open = await beginOne()
+    await record.config('stale_after_ms', 200)
+    await retire()
+    const resolve = (force = false) =>
+      record.functions.resolveAttempt(open.attempt, { as: 'not_sent', evidence: 'looked', force }, 'kim')
+    const since = await record.nowMs()
+    await until(async () => {
+      await record.functions.heartbeat(node, beat)
+      return (await record.nowMs()) > since + 600
+    })
+    await record.refused('EXECUTING', () => resolve())
+    await until(async () => (await record.nowMs()) > since + 1200)
+    expect(await until(() => resolve())).toMatchObject({ state: 'held' })
+  })
+
+  it('goes on by a sweep where nobody repeats it', async () => {
+    const ids = await record.acceptMany(450)
+    expect((await record.functions.retire('a', 'kim', 'sold')).more).toBe(true)
+    expect((await held()).length).toBeLessThan(450)
+    for (let cursor = 'begin'; cursor !== ''; ) {
+      const slice = await record.functions.sweepHost('stale', 'a', cursor === 'begin' ? '' : cursor)
+      expect(slice.notes.join()).toContain('retiring was cut')
+      cursor = slice.cursor
+    }
+    expect((await held()).toSorted()).toEqual(ids.toSorted())
+    expect((await record.functions.sweepHost('stale', 'a', '')).found).toBe(0)
+    await record.checkInvariants()
   })
 
   it('makes accept refuse the whole message, with nothing stored', async () => {

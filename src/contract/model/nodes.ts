@@ -8,7 +8,11 @@ export function nodeOf(hub: ModelHub, who: NodeIdentity): ModelNode | undefined 
 
 /** Why this process may not work for its host; undefined when it may. */
 export function gate(hub: ModelHub, who: NodeIdentity): ErrorCode | undefined {
-  if (hub.hosts[who.host]?.retired === true) return 'HOST_RETIRED'
+  return hub.hosts[who.host]?.retired === true ? 'HOST_RETIRED' : processGate(hub, who)
+}
+
+/** Why this is not the present process of its node; undefined when it is. */
+function processGate(hub: ModelHub, who: NodeIdentity): ErrorCode | undefined {
   const node = nodeOf(hub, who)
   if (node === undefined || who.incarnation > node.incarnation) return 'NOT_JOINED'
   if (who.incarnation < node.incarnation) return 'SUPERSEDED'
@@ -48,8 +52,9 @@ export function join(hub: ModelHub, who: NodeIdentity, instance: string): ErrorC
   return undefined
 }
 
+/** Taken on a retired host too: what was begun there may still run. */
 export function heartbeat(hub: ModelHub, who: NodeIdentity): ErrorCode | undefined {
-  const code = gate(hub, who)
+  const code = processGate(hub, who)
   const node = nodeOf(hub, who)
   if (code === undefined && node !== undefined) node.stale = false
   return code
