@@ -70,10 +70,13 @@ function hf.clear_ghost(ctx, claim, entry)
   claim.ghosts[#claim.ghosts + 1] = entry
 end
 
--- A pending entry that its row does not agree with: the row is the truth.
-function hf.correct_entry(ctx, claim, entry, id, row, consumer)
+-- A pending entry that its row does not agree with: the row is the truth. Of a damaged row it stays pending, so that a
+-- sweep finds it when the row was mended.
+function hf.correct_entry(ctx, claim, entry, id, row, is_damaged, consumer)
   local stream = hf.key.stream(ctx.tag, claim.node.host)
-  if not row then
+  if is_damaged then
+    claim.missing[#claim.missing + 1] = id
+  elseif not row then
     redis.call('XACK', stream, 'nodes', entry) -- the entry stays in the stream as evidence
     claim.missing[#claim.missing + 1] = id
   elseif row.entry ~= entry or (row.state ~= 'queued' and row.state ~= 'claimed' and row.state ~= 'mirrored') then
@@ -145,11 +148,11 @@ local function serve_new(ctx, claim)
     local entries = read_new(ctx, claim, batch)
     for _, entry in ipairs(entries) do
       local id = entry[2][2]
-      local row = hf.read_delivery(ctx, id, FIELDS)
+      local row, is_damaged = hf.read_delivery(ctx, id, FIELDS)
       if row and row.entry == entry[1] and row.state == 'queued' and not row.parked_by then
         hf.offer(ctx, claim, row)
       else
-        hf.correct_entry(ctx, claim, entry[1], id, row, claim.node.id)
+        hf.correct_entry(ctx, claim, entry[1], id, row, is_damaged, claim.node.id)
       end
     end
     looked = looked + #entries

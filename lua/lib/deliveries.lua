@@ -25,33 +25,55 @@ local function set_of(names)
   return sets[names]
 end
 
+-- What no row is without; an entry, while it is in its stream.
+local NEEDED = { 'state', 'epoch', 'host', 'conversation' }
+local IN_STREAM = { queued = true, claimed = true, mirrored = true }
+
+-- False where a value is none that was ever written there.
 local function fill(row, fields, values)
+  local is_sound = true
   for at, name in ipairs(fields) do
     local value = values[at]
-    if IS_NUMBER[name] then value = value and tonumber(value) or NONE_IS_ZERO[name] and 0 end
+    if IS_NUMBER[name] then
+      if value and not tonumber(value) then is_sound = false end
+      value = value and tonumber(value) or NONE_IS_ZERO[name] and 0
+    end
     if value and rawget(row, name) == nil then row[name] = value end
   end
+  return is_sound
 end
 
-local function read_whole(ctx, row)
-  local values = redis.call('HMGET', hf.key.delivery(ctx.tag, row.id), unpack(ROW))
-  fill(row, ROW, values)
-  return values[4] and row or nil
+-- Whether nothing that decides is missing, as far as it was read.
+local function is_whole(row, is_read)
+  for _, name in ipairs(NEEDED) do
+    if is_read[name] and not rawget(row, name) then return false end
+  end
+  if not is_read.entry or not IN_STREAM[row.state] then return true end
+  return string.find(rawget(row, 'entry') or '', '^%d+%-%d+$') ~= nil
 end
 
--- The row of a delivery, or nil when there is none. A step may name the fields that it needs in most cases, `state` the
--- first of them: they are read at once, and the first of the others that is asked for brings the whole row.
+-- Answers whether it was there and sound, and whether something was there.
+local function read_fields(ctx, row, fields)
+  local values = redis.pcall('HMGET', hf.key.delivery(ctx.tag, row.id), unpack(fields))
+  if values.err then return false, true end
+  if fill(row, fields, values) and is_whole(row, set_of(fields)) then return true, true end
+  return false, redis.call('EXISTS', hf.key.delivery(ctx.tag, row.id)) == 1
+end
+
+-- The row of a delivery, or nil when there is none that can be read; then the second answer is true where the key exists:
+-- somebody damaged it, and nothing is decided by it. A step may name the fields that it needs in most cases: they are
+-- read at once, and the first of the others that is asked for brings the whole row.
 function hf.read_delivery(ctx, id, fields)
-  if not fields then return read_whole(ctx, { id = id, message = hf.message_of(id) }) end
-  local values = redis.call('HMGET', hf.key.delivery(ctx.tag, id), unpack(fields))
-  if not values[1] then return nil end
-  local row, is_read = { id = id, message = hf.message_of(id) }, set_of(fields)
-  fill(row, fields, values)
+  local row = { id = id, message = hf.message_of(id) }
+  local is_sound, is_there = read_fields(ctx, row, fields or ROW)
+  if not is_sound then return nil, is_there end
+  if not fields then return row end
+  local is_read = set_of(fields)
   return setmetatable(row, {
     __index = function(_, name)
       if is_read[name] or not set_of(ROW)[name] then return nil end
       setmetatable(row, nil)
-      read_whole(ctx, row)
+      read_fields(ctx, row, ROW)
       return row[name]
     end,
   })

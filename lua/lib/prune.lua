@@ -30,8 +30,8 @@ local function prune_deliveries(ctx, id, key, made, pruning)
   pruning.left = pruning.left - (made - first + 1)
   for number = first, made do
     local each = hf.key.delivery(ctx.tag, id .. '.' .. number)
-    local row = redis.call('HMGET', each, 'state', 'attempt_status')
-    if row[1] and not has_outcome(row) then return 'unsettled' end
+    local row = redis.pcall('HMGET', each, 'state', 'attempt_status')
+    if row.err or row[1] and not has_outcome(row) then return 'unsettled' end
     keys[#keys + 1] = each
     if row[1] then
       states[#states + 1] = row[1]

@@ -32,8 +32,8 @@ function hf.reconcile_types(ctx, repair)
 end
 
 local function held_elsewhere(ctx, id)
-  local row = hf.read_delivery(ctx, id)
-  if row and row.state == 'held' then return nil end
+  local row, is_damaged = hf.read_delivery(ctx, id)
+  if is_damaged or row and row.state == 'held' then return nil end
   return row and 'in the held queue, but ' .. row.state or 'in the held queue, but without a row'
 end
 
@@ -45,7 +45,8 @@ local function known_elsewhere(ctx, member)
     return 'in the unknown list, but ' .. (row and row.status or 'without a row')
   end
   local delivery, number = hf.parse_attempt(member)
-  local row = hf.read_delivery(ctx, delivery or member)
+  local row, is_damaged = hf.read_delivery(ctx, delivery or member)
+  if is_damaged then return nil end
   if not row then return 'in the unknown list, but without a row' end
   if not delivery then
     return row.state ~= 'unknown' and 'in the unknown list, but ' .. row.state or nil

@@ -76,7 +76,7 @@ local function recover_entry(ctx, claim, entry, consumer, how)
     hf.clear_ghost(ctx, claim, entry)
     return true
   end
-  local row = hf.read_delivery(ctx, id)
+  local row, is_damaged = hf.read_delivery(ctx, id)
   if row and row.entry == entry and (row.state == 'claimed' or row.state == 'mirrored') and is_gone(claim, row, consumer) then
     return recover(ctx, claim, row, how)
   end
@@ -87,7 +87,7 @@ local function recover_entry(ctx, claim, entry, consumer, how)
     hf.offer(ctx, claim, row)
     return true
   end
-  hf.correct_entry(ctx, claim, entry, id, row, consumer)
+  hf.correct_entry(ctx, claim, entry, id, row, is_damaged, consumer)
   return true
 end
 

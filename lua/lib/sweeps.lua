@@ -7,6 +7,7 @@ local FENCES_A_SLICE = 20
 local AWAITING_A_SLICE = 100
 local EFFECTS_A_SLICE = 100
 local DEADLINES_A_SLICE = 100
+local LOOKED_AT_AGAIN_MS = 60000
 
 local function new_slice()
   return { found = 0, repaired = 0, left = 0, cursor = '', notes = {} }
@@ -51,7 +52,11 @@ local function sweep_pending(ctx, slice, host, entry)
     return tell(slice, stream .. ' ' .. entry .. ': pending, but gone from the stream; cleared', true)
   end
   local id = there[1][2][2]
-  local row = type(id) == 'string' and hf.message_of(id) and hf.read_delivery(ctx, id)
+  local row, is_damaged
+  if type(id) == 'string' and hf.message_of(id) then row, is_damaged = hf.read_delivery(ctx, id) end
+  if is_damaged then
+    return tell(slice, hf.key.delivery(ctx.tag, id) .. ': pending, but its row lacks what decides', false)
+  end
   if not row then
     redis.call('XACK', stream, 'nodes', entry) -- the entry stays in the stream as evidence
     return tell(slice, stream .. ' ' .. entry .. ': names ' .. tostring(id) .. ', which has no row', false)
@@ -299,7 +304,8 @@ function hf.sweep_nodes(ctx, host)
 end
 
 local function sweep_deadline(ctx, slice, id)
-  local row = hf.read_delivery(ctx, id)
+  local row, is_damaged = hf.read_delivery(ctx, id)
+  if not row and is_damaged then return ctx.now + LOOKED_AT_AGAIN_MS end
   if not row or row.state == 'failed' or hf.is_finished(row) then return nil end
   if hf.came_too_late(ctx, row) and row.state == 'queued' then
     hf.leave_lane(ctx, row)
@@ -316,7 +322,7 @@ local function sweep_deadline(ctx, slice, id)
   end
   if row.execute_by and row.execute_by > ctx.now then return row.execute_by end
   -- Claimed, held or executing: looked at again, for it may come back.
-  return ctx.now + 60000
+  return ctx.now + LOOKED_AT_AGAIN_MS
 end
 
 -- Deadlines: what nobody claimed, or began, in time fails, also where no node lives.
