@@ -23,7 +23,7 @@ export interface Transition {
 }
 
 /**
- * Every transition the functions make. The drawing in ARCHITECTURE.md shows these rows and a test compares
+ * Every transition the functions make. The drawing in the README shows these rows and a test compares
  * the log of a long run with them: no other transition exists.
  */
 export const transitions: readonly Transition[] = [
@@ -35,7 +35,11 @@ export const transitions: readonly Transition[] = [
     by: 'claim under a pause (parked); claim of a parked one whose entry was gone; rehome',
   },
   { from: 'queued', to: 'held', by: 'claim under a hold; hold_delivery; retire; fan_out to a retired host' },
-  { from: 'queued', to: 'failed', by: 'claim: blocked, expired, its session missing; cancel' },
+  {
+    from: 'queued',
+    to: 'failed',
+    by: 'claim: blocked, expired, its session missing; sweep_deadlines; cancel',
+  },
   { from: 'queued', to: 'unknown', by: 'attest' },
   { from: 'claimed', to: 'claimed', by: 'claim: resume, takeover' },
   { from: 'claimed', to: 'mirrored', by: 'mirror' },
@@ -55,7 +59,11 @@ export const transitions: readonly Transition[] = [
     to: 'queued',
     by: 'report: not_sent by anyone but the live owner; resolve_attempt: not_sent; rehome',
   },
-  { from: 'delivered', to: 'failed', by: 'begin: blocked, expired, its session missing; cancel' },
+  {
+    from: 'delivered',
+    to: 'failed',
+    by: 'begin, take: blocked, expired, its session missing; sweep_deadlines, sweep_reports; cancel',
+  },
   {
     from: 'delivered',
     to: 'held',

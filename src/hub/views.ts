@@ -3,6 +3,7 @@ import { HoldfastError } from '../contract/errors.js'
 import { deliveryId, messageId, messageOf } from '../contract/ids.js'
 import type { AttemptStatus, OutcomeKind } from '../contract/outcomes.js'
 import type { MessageHead } from '../contract/overview.js'
+import { isDeliveryState } from '../contract/states.js'
 import type { Keys } from '../record/keys.js'
 import type { Reader } from '../record/reader.js'
 import { present, stateOf } from '../record/replies.js'
@@ -41,7 +42,7 @@ export function messageHead(id: string, row: Row): MessageHead {
   }
 }
 
-/** Rows that are there; ids without a row are left out. */
+/** Rows that are there; ids without a row are left out, and those of a damaged one, which an audit names. */
 export async function readDeliveries(
   reader: Reader,
   keys: Keys,
@@ -50,8 +51,13 @@ export async function readDeliveries(
   const rows = await reader.hashes(ids.map((id) => keys.delivery(id)))
   return ids.flatMap((id, at) => {
     const row = rows[at]
-    return row?.has('state') ? [deliveryView(id, row)] : []
+    return row !== undefined && isReadable(row) ? [deliveryView(id, row)] : []
   })
+}
+
+function isReadable(row: Row): boolean {
+  const areNumbers = ['epoch', 'attempts', 'takeovers'].every((name) => /^\d+$/.test(row.get(name) ?? '0'))
+  return areNumbers && isDeliveryState(row.get('state') ?? '')
 }
 
 /** @throws DELIVERY_NOT_FOUND, INVALID_ARGUMENT */

@@ -8,6 +8,7 @@ export interface Reader {
   all(commands: readonly (readonly Argument[])[]): Promise<unknown[]>
   one(command: readonly Argument[]): Promise<unknown>
   hash(key: string): Promise<ReadonlyMap<string, string>>
+  /** Empty for a key that is not there, and for one of another type: a list is read around what was damaged. */
   hashes(keys: readonly string[]): Promise<ReadonlyMap<string, string>[]>
   strings(command: readonly Argument[]): Promise<string[]>
 }
@@ -32,10 +33,18 @@ export function readerOf(store: Store, keys: Keys): Reader {
     const found: ReadonlyMap<string, string>[] = []
     for (let first = 0; first < wanted.length; first += hashesAtOnce) {
       const slice = wanted.slice(first, first + hashesAtOnce)
-      const replies = await all(slice.map((key) => ['HGETALL', key]))
+      const replies = await all(slice.map((key) => ['HGETALL', key])).catch((error: unknown) =>
+        isWrongType(error) ? soundOnes(slice) : Promise.reject(error),
+      )
       found.push(...replies.map(mapOf))
     }
     return found
+  }
+  async function soundOnes(wanted: readonly string[]): Promise<unknown[]> {
+    const types = await all(wanted.map((key) => ['TYPE', key]))
+    const sound = wanted.filter((_, at) => types[at] === 'hash')
+    const replies = await all(sound.map((key) => ['HGETALL', key]))
+    return wanted.map((key) => replies[sound.indexOf(key)] ?? [])
   }
   return {
     all,
@@ -44,6 +53,10 @@ export function readerOf(store: Store, keys: Keys): Reader {
     hash: async (key) => mapOf(await one(['HGETALL', key])),
     strings: async (command) => stringsOf(await one(command)),
   }
+}
+
+function isWrongType(error: unknown): boolean {
+  return error instanceof Error && error.message.startsWith('WRONGTYPE')
 }
 
 /** HGETALL's reply, as an array (RESP2) or an object. */

@@ -58,6 +58,17 @@ describe.each([...damages, entryDamage])('%s', (...given) => {
     await record.checkInvariants()
   })
 
+  it('pages and pending lists show the others', async () => {
+    const ids = await record.acceptMany(3)
+    await record.claimAll(node)
+    await damage(ids[1] ?? '', given)
+    const { deliveries } = await record.parts.hub.deliveries()
+    expect(deliveries.map(({ id }) => id)).toEqual(expect.arrayContaining([ids[0], ids[2]]))
+    const pending = await record.parts.hub.pending('a')
+    expect(pending.map(({ delivery }) => delivery)).toEqual(expect.arrayContaining([ids[0], ids[2]]))
+    expect((await record.parts.hub.message(ids[0]?.replace(/\..*/, '') ?? '')).deliveries).toHaveLength(1)
+  })
+
   it('steps on its neighbours are taken', async () => {
     await record.acceptMany(3)
     const items = await record.claimAll(node)
