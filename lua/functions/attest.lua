@@ -15,7 +15,7 @@ do
 
   hf.register('hf_attest', { 'allow-oom' }, function(keys, argv)
     local ctx = hf.open(keys)
-    local presenter, seen, appendfsync = hf.id(argv[1], 'presenter'), argv[2] or '', argv[3]
+    local presenter, seen, appendfsync = hf.id(argv[1], 'presenter'), hf.log_id(argv[2], 'last_log_id'), argv[3]
     if not POLICIES[appendfsync] then
       hf.refuse('INVALID_ARGUMENT', 'appendfsync is always, everysec, no or unseen, not "' .. tostring(appendfsync) .. '"')
     end

@@ -4,7 +4,7 @@
 -- REPLY  kind claimed|result|terminal|outcome_unknown, id, status, epoch, started_at, executor, age_ms, log_id, result,
 --        error_code, error_json, unknown_reason, takeovers, again? (the same grant asked before)
 --        Where wait_replicas asks for it replicas and replicas_ms come last: an answer only once WAIT says so.
--- ERRORS STORE_UNKNOWN INVALID_ARGUMENT PAYLOAD_MISMATCH NOT_ATTESTED
+-- ERRORS STORE_UNKNOWN INVALID_ARGUMENT PAYLOAD_MISMATCH NOT_ATTESTED ALREADY_SETTLED
 -- STATES none, free -> executing; overdue -> unknown list
 do
   hf.register('hf_claim_effect', {}, function(keys, argv)

@@ -10,7 +10,7 @@ do
   hf.register('hf_heartbeat', { 'allow-oom' }, function(keys, argv)
     local ctx = hf.open(keys)
     local host, id, incarnation = hf.host_id(argv[1]), hf.id(argv[2], 'node'), hf.integer(argv[3], 'incarnation', 1)
-    local seen_log_id = argv[4] or ''
+    local seen_log_id = hf.log_id(argv[4], 'last_log_id')
     local progress_age_ms = hf.integer(argv[5] or 0, 'progress_age_ms')
     local blocking_ms, longest_ms = hf.integer(argv[6] or 0, 'blocking_ms'), hf.integer(argv[7] or 0, 'blocking_longest_ms')
     local commits, mirror_ms = hf.integer(argv[8] or 0, 'mirror_commits'), hf.integer(argv[9] or 0, 'mirror_ms')

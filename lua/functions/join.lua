@@ -39,7 +39,7 @@ do
     local ctx = hf.open(keys)
     local host, id = hf.host_id(argv[1]), hf.id(argv[2], 'node')
     local incarnation, instance = hf.integer(argv[3], 'incarnation', 1), hf.id(argv[4], 'instance')
-    local scopes, seen_log_id = argv[5] or '', argv[6] or ''
+    local scopes, seen_log_id = argv[5] or '', hf.log_id(argv[6], 'last_log_id')
     local known = hf.read_node(ctx, host, id)
     local node = { host = host, id = id, name = host .. '/' .. id, incarnation = incarnation }
     check_predecessor(known, node.name, incarnation, instance)

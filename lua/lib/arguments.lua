@@ -33,6 +33,18 @@ function hf.optional_id(value, name)
   return hf.id(value, name)
 end
 
+-- The id of an entry of the log, two numbers of 64 bits; '' where nothing was seen.
+function hf.log_id(value, name)
+  if value == nil or value == '' then return '' end
+  local ms, sequence = string.match(value, '^(%d+)%-(%d+)$')
+  for _, part in ipairs({ ms or 'none', sequence or 'none' }) do
+    if #part > 20 or string.find(part, '%D') or #part == 20 and part > '18446744073709551615' then
+      hf.refuse('INVALID_ARGUMENT', name .. ' must be the id of a log entry, <ms>-<n>, as an answer gave it, not "' .. value .. '"')
+    end
+  end
+  return value
+end
+
 -- An id without blanks: it goes into blank-separated lists.
 function hf.word(value, name)
   hf.id(value, name)

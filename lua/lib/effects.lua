@@ -97,6 +97,10 @@ local function unlist_unknown(ctx, row)
 end
 
 -- Opens the row for one grant: the only permission to execute.
+local function has_word(list, word)
+  return string.find(' ' .. list .. ' ', ' ' .. word .. ' ', 1, true) ~= nil
+end
+
 local function open(ctx, row, call)
   row.epoch = hf.next_epoch(ctx, row.epoch)
   row.executor, row.grant, row.started_at = call.executor, call.grant, ctx.now
@@ -124,6 +128,10 @@ function hf.claim_effect(ctx, call)
   end
   check_hash(row, call.effect_type, call.payload_hash)
   if row.status == 'free' then
+    -- A grant is for one try: a copy of its claim that was under way for long opens none.
+    if has_word(row.former, call.grant) then
+      hf.refuse('ALREADY_SETTLED', 'the try of effect ' .. call.id .. ' under this grant was settled as not_sent; another needs a grant of its own')
+    end
     open(ctx, row, call)
     hf.finish(ctx, 'claim_effect', call.executor)
     return hf.effect_reply(ctx, row, 'claimed')
@@ -191,10 +199,6 @@ local function drop_word(list, word)
     if each ~= word then kept[#kept + 1] = each end
   end
   return table.concat(kept, ' ')
-end
-
-local function has_word(list, word)
-  return string.find(' ' .. list .. ' ', ' ' .. word .. ' ', 1, true) ~= nil
 end
 
 -- The grants that held a row before it was freed, the latest of them: what they still say is evidence.

@@ -47,7 +47,7 @@ end
 local function passes(fence, row)
   if fence.kind ~= 'hold' or not row.released_at then return false end
   if fence.at and fence.at > row.released_at then return false end
-  return string.find(row.released_holds, ' ' .. fence.field .. ' ', 1, true) ~= nil
+  return string.find(row.released_holds, ' ' .. hf.escape(fence.field) .. ' ', 1, true) ~= nil
 end
 
 local function strictest(lists, row)
@@ -114,13 +114,13 @@ function hf.fence_over(ctx, row)
   return strictest(fences_over(ctx, row.host, row.conversation, row.session), row)
 end
 
--- The holds that stand over a delivery now, blank-separated with blanks around.
+-- The holds that stand over a delivery now, escaped and blank-separated, with blanks around.
 function hf.holds_over(ctx, row)
   local names = { '' }
   if any_fence(ctx) then
     for _, list in ipairs(fences_over(ctx, row.host, row.conversation, row.session)) do
       for _, fence in ipairs(list) do
-        if fence.kind == 'hold' and not fence.session then names[#names + 1] = fence.field end
+        if fence.kind == 'hold' and not fence.session then names[#names + 1] = hf.escape(fence.field) end
       end
     end
   end

@@ -40,7 +40,7 @@ end
 local function known_elsewhere(ctx, member)
   local effect = string.match(member, '^effect:(.+)$')
   if effect then
-    local row = hf.read_effect(ctx, hf.unescape(effect)) or hf.read_effect(ctx, effect)
+    local row = hf.read_effect(ctx, effect)
     if row and row.status == 'executing' then return nil end
     return 'in the unknown list, but ' .. (row and row.status or 'without a row')
   end

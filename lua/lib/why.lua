@@ -69,8 +69,9 @@ function hf.why(ctx, row)
   if hf.is_finished(row) then return row.attempt_status, 'finished by attempt ' .. row.id .. '/' .. row.attempts end
   local unknown = unknown_attempt(ctx, row)
   if unknown then
-    local reason = redis.call('HMGET', hf.key.delivery(ctx.tag, row.id), 'attempt_' .. row.attempts .. '_unknown_reason', 'unknown_reason')
-    return 'unknown', unknown .. ': ' .. tostring(reason[1] or reason[2])
+    -- The delivery as a whole, or its open attempt; an earlier attempt keeps its reason.
+    local field = row.state == 'unknown' and 'unknown_reason' or 'attempt_' .. row.attempts .. '_unknown_reason'
+    return 'unknown', unknown .. ': ' .. tostring(redis.call('HGET', hf.key.delivery(ctx.tag, row.id), field))
   end
   if hf.is_executing(row) then return why_executing(ctx, row) end
   return why_waiting(ctx, row)

@@ -9,6 +9,7 @@ import {
   epoch,
   host,
   id,
+  logId,
   longestWaitMs,
   mostItems,
   numeric,
@@ -23,7 +24,7 @@ export const joinBody = z
     incarnation: z.int().min(1),
     instance: id.describe('random, made once an incarnation'),
     scopes: z.array(text).optional(),
-    lastLogId: z.string().max(64).optional().describe('the last log id this node saw'),
+    lastLogId: logId.optional().describe('the last log id this node saw'),
   })
   .register(components, { id: 'Join' })
 export const joinReply = z
@@ -46,7 +47,7 @@ const figures = { sumMs: z.number().nonnegative(), longestMs: z.number().nonnega
 export const heartbeatBody = z
   .strictObject({
     incarnation: z.int().min(1),
-    lastLogId: z.string().max(64).optional(),
+    lastLogId: logId.optional(),
     progress: z.number().nonnegative().optional().describe('ms since the work loop last made progress'),
     blocking: z.strictObject(figures).optional().describe('what held the event loop since the last beat'),
     mirror: z

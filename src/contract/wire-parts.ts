@@ -24,6 +24,8 @@ export const text = z.string().refine((given) => {
   const bytes = Buffer.byteLength(given)
   return bytes >= 1 && bytes <= 1024 && given.isWellFormed()
 }, 'must be 1 to 1024 bytes of text')
+/** The id of an entry of the log, as an answer gave it; empty for nothing. */
+export const logId = z.string().regex(/^(\d{1,20}-\d{1,20})?$/, 'must be the id of a log entry: <ms>-<n>')
 export const count = z.int().nonnegative()
 export const epoch = count
 const error = timeError('RFC 3339 with an offset, or Unix milliseconds')

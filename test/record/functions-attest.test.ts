@@ -437,3 +437,25 @@ describe('the log', () => {
     expect((await record.claim(who)).deliveries.map(({ id }) => id)).toEqual(ids)
   })
 })
+
+describe('what somebody says to have seen', () => {
+  it.each([
+    '99999999999999999999-1',
+    '1-99999999999999999999',
+    '1',
+    'x-1',
+    '1-1-1',
+    '123456789012345678901-0',
+  ])('%s is no id of an entry: refused, and nothing is changed', async (seen) => {
+    const who = await record.join('a', 'n1')
+    await restart()
+    await record.refused('INVALID_ARGUMENT', () => beat(who, seen))
+    await record.refused('INVALID_ARGUMENT', () => record.functions.join(who, 'i1', [], seen))
+    await record.refused('INVALID_ARGUMENT', () => attest(seen))
+  })
+
+  it('the highest there can be is one', async () => {
+    const who = await record.join('a', 'n1')
+    await beat(who, '18446744073709551615-18446744073709551615')
+  })
+})

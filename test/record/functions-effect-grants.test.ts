@@ -74,3 +74,12 @@ it('the bodies of a settled effect stay for the retention', async () => {
   await record.send('SADD', record.keys.settledEffectDays, day)
   expect((await record.functions.prune(100)).effects).toBeGreaterThan(0)
 })
+
+it('a grant is for one try: a copy of its claim that comes when the effect is free again opens none', async () => {
+  const first = await claim('one', 'g1')
+  const notSent = ['e', 'one', 'g1', first['epoch'] ?? '', 'not_sent', '', 'busy', ''] as const
+  expect(await call('settle_effect', ...notSent)).toMatchObject({ kind: 'settled', status: 'free' })
+  const refusal = await record.refused('ALREADY_SETTLED', () => claim('one', 'g1'))
+  expect(refusal).toContain('another needs a grant of its own')
+  expect(await claim('two', 'g2')).toMatchObject({ kind: 'claimed', epoch: 2 })
+})

@@ -329,6 +329,17 @@ describe('release', () => {
     expect(again).toMatchObject({ ok: false, code: 'HELD' })
   })
 
+  it('passes the holds that it names, not one that a conversation is called after', async () => {
+    const conversation = 'x hold:hub y'
+    await hold(`conversation:${conversation}`)
+    const [id = ''] = await record.acceptMany(1, { conversation })
+    await record.claimAll(node)
+    await release(id)
+    await record.send('HSET', record.keys.fences, 'hold:hub', 'typed by hand')
+    expect(await record.claimAll(node)).toEqual([])
+    expect(await record.states([id])).toEqual(['held'])
+  })
+
   it('is caught by a hold that was set since: before the claim, and before the begin', async () => {
     await hold()
     const [one = '', two = ''] = await record.acceptMany(2)

@@ -138,3 +138,21 @@ it('an open effect stays in the unknown list', async () => {
   expect(found).toEqual([])
   expect(await record.send('ZSCORE', record.keys.unknown, 'effect:e1')).not.toBeNull()
 })
+
+it('an unknown effect is told by its own id, whatever that looks like', async () => {
+  const grant = { type: 't', payloadHash: 'a'.repeat(64), executor: 'e1' }
+  for (const id of ['x%41', 'xA']) await record.functions.claimEffect(id, { ...grant, grant: `g-${id}` })
+  const settled = { executor: 'e1', epoch: 1 }
+  await record.functions.settleEffect('x%41', {
+    ...settled,
+    grant: 'g-x%41',
+    outcome: { kind: 'outcome_unknown', errorCode: 'timeout' },
+  })
+  await record.functions.settleEffect('xA', {
+    ...settled,
+    grant: 'g-xA',
+    outcome: { kind: 'result', result: '1' },
+  })
+  expect((await record.functions.reconcileLists('unknown', { repair: true }, [''])).found).toEqual([])
+  expect(await record.send('ZRANGE', record.keys.unknown, 0, -1)).toEqual(['effect:x%41'])
+})

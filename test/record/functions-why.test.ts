@@ -59,3 +59,21 @@ it('of one that waits: whether its deliver_by has passed, before all else that i
     detail: 'its deliver_by has passed: the next claim or sweep fails it',
   })
 })
+
+it('of a delivery that is unknown as a whole: why it is, not what an earlier attempt said', async () => {
+  const [id = ''] = await record.acceptMany(1)
+  const [item] = await record.deliverAll(node)
+  const { attempt, grant } = await record.begin(node, item ?? { id, epoch: 0 })
+  const say = (key: string, outcome: Parameters<typeof record.functions.report>[1][number]['outcome']) =>
+    record.functions.report(node, [{ id: attempt, grant, key, outcome }])
+  await say('one', { kind: 'outcome_unknown', errorCode: 'timeout' })
+  expect((await why(id)).detail).toContain('timeout')
+  const next = await record.join('a', 'n1', 2)
+  await say('two', { kind: 'not_sent', errorCode: 'busy' })
+  const [again] = await record.claimAll(next)
+  await record.functions.refuse(next, [
+    { id, epoch: again?.epoch ?? 0, verdict: 'unknown', reason: 'copy_in_doubt' },
+  ])
+  expect(await record.states([id])).toEqual(['unknown'])
+  expect((await why(id)).detail).toContain('copy_in_doubt')
+})
