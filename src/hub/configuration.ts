@@ -55,8 +55,10 @@ function isSettingName(name: string): name is SettingName {
   return Object.hasOwn(settings, name)
 }
 
-function problemWith(setting: Setting, text: string): string | undefined {
+function problemWith({ least, most }: Setting, text: string): string | undefined {
   const value = Number(text)
-  if (/^[0-9]+$/.test(text) && Number.isSafeInteger(value) && value >= setting.least) return undefined
-  return `must be a whole number from ${setting.least}, not ${JSON.stringify(text)}`
+  const isWithin = value >= least && value <= (most ?? Number.MAX_SAFE_INTEGER)
+  if (/^[0-9]+$/.test(text) && isWithin) return undefined
+  const range = most === undefined ? `${least}` : `${least} to ${most}`
+  return `must be a whole number from ${range}, not ${JSON.stringify(text)}`
 }
