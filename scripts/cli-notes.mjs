@@ -46,7 +46,8 @@ export const notes = {
   'principal revoke': 'A name is not used twice. JSON: the principal.',
   'config get':
     'A bad value is named on stderr as well, and so is a field that is no tunable. JSON: `{settings}`, each with `name`, `value`, `default`, `meaning`, `bad`, and `set`, the text in the record, where there is one.',
-  'config set': 'A bad name or value is refused, and changes nothing. JSON as for `config get NAME`.',
+  'config set':
+    'A bad name or value is refused, and changes nothing. Where nodes are told to beat more seldom than `stale_after_ms` allows, stderr says so. JSON as for `config get NAME`.',
   'functions load': 'JSON: `{kind, version}`.',
   'functions verify': 'JSON: `{kind, version?, digest, serverDigest?}`.',
   'sweep ls':

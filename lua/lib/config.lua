@@ -2,9 +2,9 @@
 -- src/contract/settings.ts holds the same table and a test compares them.
 
 hf.settings = {
-  accept_everysec = { default = 0, least = 0 },
-  accept_unseen_config = { default = 0, least = 0 },
-  heartbeat_ms = { default = 2000, least = 50 },
+  accept_everysec = { default = 0, least = 0, most = 1 },
+  accept_unseen_config = { default = 0, least = 0, most = 1 },
+  heartbeat_ms = { default = 2000, least = 50, most = 3600000 },
   inline_fan_out = { default = 128, least = 1 },
   log_length = { default = 100000, least = 1000 },
   max_claim_bytes = { default = 16777216, least = 1024 },
@@ -14,9 +14,9 @@ hf.settings = {
   max_redrive = { default = 10, least = 1 },
   max_result_bytes = { default = 262144, least = 256 },
   max_takeovers = { default = 5, least = 1 },
-  open_hosts = { default = 1, least = 0 },
+  open_hosts = { default = 1, least = 0, most = 1 },
   recovery_age_ms = { default = 60000, least = 0 },
-  rehome_on_redrive = { default = 0, least = 0 },
+  rehome_on_redrive = { default = 0, least = 0, most = 1 },
   report_deadline_ms = { default = 900000, least = 100 },
   retention_ms = { default = 604800000, least = 1000 },
   stale_after_ms = { default = 10000, least = 100 },
@@ -32,9 +32,9 @@ hf.settings = {
   sweep_reports_ms = { default = 15000, least = 0 },
   sweep_retention_ms = { default = 60000, least = 0 },
   sweep_stale_ms = { default = 10000, least = 0 },
-  viewer_payloads = { default = 0, least = 0 },
+  viewer_payloads = { default = 0, least = 0, most = 1 },
   wait_replicas = { default = 0, least = 0 },
-  wait_replicas_ms = { default = 1000, least = 10 },
+  wait_replicas_ms = { default = 1000, least = 10, most = 60000 },
 }
 
 local function configured(ctx)
@@ -49,7 +49,7 @@ end
 -- The number that a text says, where it is a value of this setting.
 local function value_of(known, text)
   local number = known and string.find(text, '^%d+$') and tonumber(text)
-  return number and number >= known.least and number <= 9007199254740991 and number or nil
+  return number and number >= known.least and number <= (known.most or 9007199254740991) and number or nil
 end
 
 -- Refuses a name that is no setting, and a text that is no value of it.
@@ -57,7 +57,8 @@ function hf.check_setting(name, text)
   local known = hf.settings[name]
   if not known then hf.refuse('INVALID_ARGUMENT', 'no setting "' .. tostring(name) .. '"') end
   if not value_of(known, text) then
-    hf.refuse('INVALID_ARGUMENT', name .. ' must be a whole number from ' .. known.least .. ', not "' .. text .. '"')
+    local range = known.least .. (known.most and ' to ' .. known.most or '')
+    hf.refuse('INVALID_ARGUMENT', name .. ' must be a whole number from ' .. range .. ', not "' .. text .. '"')
   end
 end
 

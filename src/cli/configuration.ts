@@ -1,6 +1,8 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
+import type { SettingName } from '../contract/settings.js'
 import type { SettingView } from '../contract/upkeep-views.js'
+import { paceProblem } from '../hub/configuration.js'
 import { withHub } from './context.js'
 import { usageError } from './failure.js'
 import { action, value } from './flags.js'
@@ -8,6 +10,7 @@ import { answer, printTable, say } from './output.js'
 
 const getSchema = z.object({ name: value.text.optional() })
 const setSchema = z.object({ name: value.text, value: value.wholeNumber(0, Number.MAX_SAFE_INTEGER) })
+const paceSettings: readonly string[] = ['heartbeat_ms', 'stale_after_ms'] satisfies SettingName[]
 const head = ['setting', 'value', 'default', 'set to', 'note', 'meaning']
 
 /** `holdfast config get|set`: the tunables of the record, not the settings of this command line. */
@@ -31,11 +34,14 @@ export function addConfig(program: Command): void {
     .argument('<value>', 'a whole number')
     .action(
       action(setSchema, async ({ name, value: wanted }, { settings, json }) => {
-        const now = await withHub(settings, async (hub) => {
+        const all = await withHub(settings, async (hub) => {
           await hub.configure({ [name]: wanted }, settings.actor)
-          return namedOf(await hub.configuration(), name)
+          return await hub.configuration()
         })
+        const now = namedOf(all, name)
         answer(json, { settings: now }, () => printTable('settings', head, now.map(rowOf)))
+        const problem = paceSettings.includes(name) ? paceProblem(all) : undefined
+        if (problem !== undefined) say(problem)
       }),
     )
 }

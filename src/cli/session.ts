@@ -49,7 +49,7 @@ export function addSession(program: Command): void {
     .action(
       action(openSchema, async ({ id, scope, ...opening }, { settings, json }) => {
         const opened = await withHub(settings, (hub) =>
-          hub.openSession(id, { ...opening, scope: canonical(scope) }, settings.actor),
+          hub.openSession(id, { ...opening, scope: canonical(scope), asOperator: true }, settings.actor),
         )
         answer(json, opened, printSession)
       }),

@@ -19,7 +19,9 @@ export function sessionCalls(calls: Calls, headers: Readonly<Record<string, stri
   const sessionPath = (id: string, verb = '') => `/v1/sessions/${part(id)}${verb}`
   return {
     openSession: async (id, opening) => {
-      const body = { ...opening, scope: sessionScope(opening.scope) }
+      // Said either way, so that it does not hang on whose token this is.
+      const { asOperator = false } = opening
+      const body = { ...opening, scope: sessionScope(opening.scope), asOperator }
       return (
         await calls.call({ method: 'PUT', path: sessionPath(id), headers, body, reply: sessionReplySchema })
       ).value

@@ -273,7 +273,8 @@ export interface HubCalls extends EffectCalls {
   actOnMany(act: OperatorAct, filter: BulkFilter, options: BulkOptions): Promise<BulkReply>
   /**
    * A session is addressable at its host from now on; opening it again begins a new session epoch.
-   * @throws SESSION_ELSEWHERE, SCOPE_MISMATCH, SCOPE_NOT_AUTHORISED
+   * @throws SESSION_ELSEWHERE, SCOPE_MISMATCH, SCOPE_NOT_AUTHORISED; SESSION_MISSING, and FORBIDDEN for `asOperator` over
+   *   HTTP, where no operator opens it
    */
   openSession(id: string, opening: SessionOpening, actor: string): Promise<SessionReply>
   /** Not addressable any more, for good or until it opens again. @throws STALE_EPOCH, SESSION_NOT_FOUND */

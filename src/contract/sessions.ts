@@ -24,6 +24,11 @@ export interface SessionOpening {
   /** Crashes after which a crash is terminal; as it was when absent, 0 at first. */
   readonly restartBudget?: number | undefined
   readonly parent?: string | undefined
+  /**
+   * Said by an operator: opens one that was reported missing, and starts the count of crashes over where it was closed
+   * for good. False when absent: what opens by itself, like a supervisor, never says it.
+   */
+  readonly asOperator?: boolean | undefined
 }
 
 /** What is stated of a session when it is closed. */

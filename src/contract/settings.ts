@@ -4,6 +4,8 @@ export interface Setting {
   readonly default: number
   /** The least whole number that is taken. */
   readonly least: number
+  /** The most that is taken: 1 where it is a switch, less than a timer takes where something waits by it. */
+  readonly most?: number
   readonly meaning: string
 }
 
@@ -12,14 +14,16 @@ export const settings = {
   accept_everysec: {
     default: 0,
     least: 0,
+    most: 1,
     meaning: '1: appendfsync everysec is chosen: a power cut may take a second of what was acknowledged',
   },
   accept_unseen_config: {
     default: 0,
     least: 0,
+    most: 1,
     meaning: '1: the server forbids CONFIG, and its durability was seen to by other means',
   },
-  heartbeat_ms: { default: 2000, least: 50, meaning: 'how often a node says that it lives' },
+  heartbeat_ms: { default: 2000, least: 50, most: 3_600_000, meaning: 'how often a node says that it lives' },
   inline_fan_out: {
     default: 128,
     least: 1,
@@ -45,7 +49,7 @@ export const settings = {
     least: 1,
     meaning: 'crashes of its owner after which a delivery is held as poison',
   },
-  open_hosts: { default: 1, least: 0, meaning: '0: refuse hosts that never joined' },
+  open_hosts: { default: 1, least: 0, most: 1, meaning: '0: refuse hosts that never joined' },
   recovery_age_ms: {
     default: 60_000,
     least: 0,
@@ -54,6 +58,7 @@ export const settings = {
   rehome_on_redrive: {
     default: 0,
     least: 0,
+    most: 1,
     meaning: '1: what is redriven moves from a dead or retired host to another that serves its scope',
   },
   report_deadline_ms: { default: 900_000, least: 100, meaning: 'age at which an open attempt is overdue' },
@@ -114,6 +119,7 @@ export const settings = {
   viewer_payloads: {
     default: 0,
     least: 0,
+    most: 1,
     meaning: '1: viewers may read the payloads of messages over HTTP',
   },
   wait_replicas: {
@@ -125,6 +131,7 @@ export const settings = {
   wait_replicas_ms: {
     default: 1000,
     least: 10,
+    most: 60_000,
     meaning: 'how long is waited for them; then the answer is NOT_REPLICATED',
   },
 } as const satisfies Record<string, Setting>

@@ -25,6 +25,12 @@ export const sessionOpenBody = z
       .optional()
       .describe('crashes after which one is terminal; as it was when absent, 0 at first'),
     parent: id.optional().describe('the session it is a child of; stated at its first opening'),
+    asOperator: z
+      .boolean()
+      .optional()
+      .describe(
+        'opens one that was reported missing, and starts the count of crashes over where it was closed for good: true by operators alone; as the role says when absent',
+      ),
   })
   .register(components, { id: 'OpenSession' })
 

@@ -29,6 +29,15 @@ function settingView(name: string, setting: Setting, set: string | undefined): S
   return { ...shown, value: bad ? setting.default : Number(set), set, bad }
 }
 
+/** What is wrong where nodes are to beat so seldom that they would be taken for gone; undefined where nothing is. */
+export function paceProblem(views: readonly SettingView[]): string | undefined {
+  const value = (name: SettingName) => views.find((each) => each.name === name)?.value
+  const [heartbeatMs, staleAfterMs] = [value('heartbeat_ms'), value('stale_after_ms')]
+  if (heartbeatMs === undefined || staleAfterMs === undefined || 3 * heartbeatMs <= staleAfterMs)
+    return undefined
+  return `heartbeat_ms ${heartbeatMs} is more than a third of stale_after_ms ${staleAfterMs}: nodes beat every ${Math.floor(staleAfterMs / 3)} ms`
+}
+
 /**
  * Changes tunables for every process at once: all of them, or none.
  * @throws INVALID_ARGUMENT for an unknown name or a bad value; nothing is changed
@@ -55,8 +64,10 @@ function isSettingName(name: string): name is SettingName {
   return Object.hasOwn(settings, name)
 }
 
-function problemWith(setting: Setting, text: string): string | undefined {
+function problemWith({ least, most }: Setting, text: string): string | undefined {
   const value = Number(text)
-  if (/^[0-9]+$/.test(text) && Number.isSafeInteger(value) && value >= setting.least) return undefined
-  return `must be a whole number from ${setting.least}, not ${JSON.stringify(text)}`
+  const isWithin = value >= least && value <= (most ?? Number.MAX_SAFE_INTEGER)
+  if (/^[0-9]+$/.test(text) && isWithin) return undefined
+  const range = most === undefined ? `${least}` : `${least} to ${most}`
+  return `must be a whole number from ${range}, not ${JSON.stringify(text)}`
 }

@@ -2,7 +2,7 @@ import { isHoldfastError } from '../contract/errors.js'
 import { checkDurability } from '../record/durability.js'
 import { type LibraryState, libraryVersion, verifyLibrary } from '../record/library.js'
 import type { AcceptParts } from './accept.js'
-import { readConfiguration } from './configuration.js'
+import { paceProblem, readConfiguration } from './configuration.js'
 import { readSweeps } from './sweeps.js'
 import { disagreementsOf } from './tally.js'
 
@@ -77,6 +77,7 @@ async function examineRecord({ store, functions, reader, keys }: ExaminedParts):
         const fix = `holdfast config set ${name} … (until then the default is used), or redis-cli HDEL '${keys.config}' '${name}'`
         return { name: `setting ${name}`, value: set, verdict: 'bad', fix }
       }),
+    ...paceFindings(paceProblem(settings)),
     ...sweeps
       .filter(({ late, error }) => late || error !== undefined)
       .map(({ name, error, ageMs }): Finding => {
@@ -93,6 +94,12 @@ async function examineRecord({ store, functions, reader, keys }: ExaminedParts):
     waiting('stranded hosts', stranded, 'holdfast host ls'),
     waiting('obligations', obligations, 'holdfast sweep run fan-out'),
   ]
+}
+
+function paceFindings(problem: string | undefined): readonly Finding[] {
+  if (problem === undefined) return []
+  const fix = 'holdfast config set stale_after_ms … (three to five heartbeats), or a smaller heartbeat_ms'
+  return [{ name: 'heartbeats', value: problem, verdict: 'attention', fix }]
 }
 
 function libraryFinding(library: LibraryState): Finding {

@@ -1,5 +1,6 @@
 import type { LogPageOptions, Page } from '../contract/hub.js'
 import { checkedLogFilter, isWantedEntry, type LogEntry } from '../contract/log-filter.js'
+import { isLogId } from '../contract/log-ids.js'
 import type { LogEvent } from '../contract/wire-log.js'
 import { type StreamEntry, streamEntriesOf } from '../record/connections.js'
 import type { Keys } from '../record/keys.js'
@@ -10,7 +11,6 @@ import { notOurs, pageLimit } from './sorted-sets.js'
 /** Entries that one page of the log, or of what is found in it, looks at. */
 export const lookedAtAtMost = 2000
 const entriesAtOnce = 500
-const cursorPattern = /^\d{1,15}-\d{1,15}$/
 
 /** Entries of the log from a place back, as XREVRANGE takes it, the newest first; the first slice is of so many. */
 export async function* entriesBack(
@@ -39,7 +39,7 @@ export async function readLogPage(
   const filter = checkedLogFilter(options)
   const limit = pageLimit(options)
   const { cursor } = options
-  if (cursor !== undefined && !cursorPattern.test(cursor)) throw notOurs(cursor)
+  if (cursor !== undefined && !isLogId(cursor)) throw notOurs(cursor)
   const entries: LogEvent[] = []
   let looked = 0
   let last: string | undefined

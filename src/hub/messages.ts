@@ -2,7 +2,7 @@ import { HoldfastError } from '../contract/errors.js'
 import type { MessageFilter, Page, Payload } from '../contract/hub.js'
 import { isMessageId, messageId, printableId } from '../contract/ids.js'
 import { acceptedIn, entryOfMessage, leastMessageOf } from '../contract/log-filter.js'
-import { isAfter } from '../contract/log-ids.js'
+import { isAfter, isLogId } from '../contract/log-ids.js'
 import type { MessageHead } from '../contract/overview.js'
 import type { Store } from '../record/connections.js'
 import type { Keys } from '../record/keys.js'
@@ -26,12 +26,17 @@ export async function listMessages(
   const limit = pageLimit(filter)
   checkFilter(filter)
   const { cursor } = filter
-  if (cursor !== undefined && !isMessageId(cursor)) throw notOurs(cursor)
+  if (cursor !== undefined && !isPlace(cursor)) throw notOurs(cursor)
   if (filter.id !== undefined || filter.key !== undefined) {
     const ids = await namedBy(reader, keys, filter)
     return { entries: (await readHeads(reader, keys, ids)).filter((head) => isWanted(head, filter)) }
   }
   return await pageOfLog(reader, keys, filter, limit)
+}
+
+/** A page begins at the entry that records the message. */
+function isPlace(message: string): boolean {
+  return isMessageId(message) && isLogId(entryOfMessage(message))
 }
 
 /** @throws INVALID_ARGUMENT */

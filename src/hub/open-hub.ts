@@ -213,7 +213,7 @@ function hubOn(store: Store, keys: Keys, options: HubOptions): OpenedHub {
     claimEffect: functions.claimEffect,
     takeOverEffect: functions.takeOverEffect,
     settleEffect: functions.settleEffect,
-    openSession: (id, opening, actor) => functions.openSession(id, opening, actor, true),
+    openSession: functions.openSession,
     closeSession: functions.closeSession,
     rehome: (id, host, act) => rehomeSession(functions, id, host, act),
     session: (id) => readSession(reader, keys, id),

@@ -50,7 +50,7 @@ export async function readSortedSet(reader: Reader, key: string, after: string):
   }
 }
 
-const setCursor = /^[\d.]+ [\x20-\x7e]+$/
+const setCursor = /^\d+(?:\.\d+)? [\x20-\x7e]+$/
 
 /** One page of a sorted set whose members are ids, by score and member. */
 export async function sortedSetPage(

@@ -12,10 +12,21 @@ export interface HeartbeatsOptions {
   readonly log: NodeLog
 }
 
+/** What the hub's settings say of heartbeats. */
+type Pace = Pick<HeartbeatReply, 'heartbeatMs' | 'staleAfterMs'>
+
+/** Beats that fit at least into the silence after which a node is taken for gone: one may be missed. */
+const beatsWithinStale = 3
+
+/** The hub's interval, or the longest at which a node that lives is not taken for gone. */
+function intervalOf({ heartbeatMs, staleAfterMs }: Pace): number {
+  return Math.min(heartbeatMs, Math.floor(staleAfterMs / beatsWithinStale))
+}
+
 /** Says at the hub's pace that this process lives, whatever its work does. */
 export interface Heartbeats {
   /** Beats at the pace that the hub asks for, and follows it when it changes. */
-  start(pace: { readonly heartbeatMs: number }): void
+  start(pace: Pace): void
   stop(): Promise<void>
 }
 
@@ -34,8 +45,7 @@ export function createHeartbeats(options: HeartbeatsOptions): Heartbeats {
 
   async function beatOnce(): Promise<void> {
     try {
-      const reply = await options.beat()
-      everyMs = reply.heartbeatMs
+      everyMs = intervalOf(await options.beat())
     } catch (error) {
       await missed(error)
     }
@@ -52,7 +62,7 @@ export function createHeartbeats(options: HeartbeatsOptions): Heartbeats {
 
   return {
     start: (pace) => {
-      everyMs = pace.heartbeatMs
+      everyMs = intervalOf(pace)
       schedule()
     },
     stop: async () => {

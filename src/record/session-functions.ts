@@ -12,7 +12,7 @@ import type { Argument } from './connections.js'
 import { type Fields, number, optionalText, present, stateOf, text } from './replies.js'
 
 export interface SessionFunctions {
-  openSession(id: string, opening: SessionOpening, actor: string, operator: boolean): Promise<SessionReply>
+  openSession(id: string, opening: SessionOpening, actor: string): Promise<SessionReply>
   closeSession(id: string, closing: SessionClosing, actor: string): Promise<SessionReply>
   rehome(id: string, host: string, actor: string, reason: string): Promise<SessionReply & { more: boolean }>
   move(id: string, actor: string): Promise<SessionReply & { more: boolean }>
@@ -30,8 +30,9 @@ export function sessionFunctionsOf(call: CallFunction): SessionFunctions {
     return { ...sessionReplyOf(reply), more: number(reply, 'more') === 1 }
   }
   return {
-    openSession: async (id, { host, scope, restartBudget, parent }, actor, operator) => {
-      const args = [id, host, sessionScope(scope), restartBudget ?? '', parent ?? '', actor, operator ? 1 : 0]
+    openSession: async (id, { host, scope, restartBudget, parent, asOperator }, actor) => {
+      const place = [id, host, sessionScope(scope), restartBudget ?? '', parent ?? '']
+      const args = [...place, actor, asOperator === true ? 1 : 0]
       return sessionReplyOf(await call('open_session', args))
     },
     closeSession: async (id, { epoch, reason, drained, abandoned, terminal }, actor) => {

@@ -10,12 +10,21 @@ import type { SweepRun } from '../record/sweep-functions.js'
 import { registry } from './registry.js'
 import { runSweep } from './run.js'
 
+/** What BullMQ knows of a schedule, where it is there. */
+type Known = { readonly next?: number | undefined } | undefined
+
 /**
  * Whether a schedule has a run to come. Each run brings the next one; where the server took no writes just then, a
  * schedule is left that brings none.
  */
-function isOnItsWay(schedule: { readonly next?: number | undefined } | undefined, everyMs: number): boolean {
-  return schedule?.next !== undefined && schedule.next > Date.now() - Math.max(everyMs, lateMs)
+function isOnItsWay(schedule: Known, everyMs: number): boolean {
+  if (schedule?.next === undefined || isTooFar(schedule, everyMs)) return false
+  return schedule.next > Date.now() - Math.max(everyMs, lateMs)
+}
+
+/** Whether its next run was set by a clock that was ahead of this one: it would be waited for that long. */
+function isTooFar(schedule: Known, everyMs: number): boolean {
+  return schedule?.next !== undefined && schedule.next > Date.now() + everyMs + lateMs
 }
 
 /** The part of a pino logger that sweeps use. */
@@ -101,9 +110,11 @@ export async function startSchedule({
     const intervals = await readIntervals(parts.reader, parts.keys)
     for (const name of sweepNames) {
       const every = intervals[name]
-      if (before[name] === every && isOnItsWay(await queue.getJobScheduler(name), every)) continue
-      if (every === 0) await queue.removeJobScheduler(name)
-      else await queue.upsertJobScheduler(name, { every }, { name })
+      const known = await queue.getJobScheduler(name)
+      if (before[name] === every && isOnItsWay(known, every)) continue
+      // What is made again keeps the time of its next run, unless it was removed.
+      if (every === 0 || isTooFar(known, every)) await queue.removeJobScheduler(name)
+      if (every !== 0) await queue.upsertJobScheduler(name, { every }, { name })
     }
     return intervals
   }

@@ -118,7 +118,7 @@ describe('bars', () => {
       output: expect.stringMatching(/emptying old \.{30} 0% 0 of 20/),
     })
 
-    await record.functions.openSession('agent-7', { host: 'here', scope: '/srv' }, 'kim', true)
+    await record.functions.openSession('agent-7', { host: 'here', scope: '/srv' }, 'kim')
     await record.functions.join({ host: 'there', node: 'n', incarnation: 1 }, 'i1', ['/srv'], '0-0')
     await record.acceptMany(20, { to: [{ session: 'agent-7' }] })
     const move = ['session', 'rehome', 'agent-7', '--host', 'there', '--reason', 'nearer']

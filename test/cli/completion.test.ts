@@ -32,7 +32,7 @@ beforeAll(async () => {
   await record.functions.pause('host:build-1', 'drain', 'kim')
   await record.functions.hold('conversation:c42', 'asked', 'kim')
   for (const session of ['agent-7', '`touch<ran`']) {
-    await record.functions.openSession(session, { host: 'build-1', scope: '/srv' }, 'kim', true)
+    await record.functions.openSession(session, { host: 'build-1', scope: '/srv' }, 'kim')
   }
   serving = startCli(['serve', '--redis', server.url, '--listen', '127.0.0.1:0'], { cwd })
   url = await servedUrl(serving)

@@ -224,6 +224,18 @@ describe('config', () => {
     expect(ended.stdout).toMatch(/^heartbeat_ms +2000 +2000 /m)
   })
 
+  test('set says where nodes are to beat more seldom than stale_after_ms allows', async () => {
+    try {
+      expect(await run('config', 'set', 'heartbeat_ms', '200000')).toMatchObject({ code: 0, stderr: '' })
+      const ended = await run('config', 'set', 'heartbeat_ms', '200001')
+      expect(ended).toMatchObject({ code: 0, stdout: expect.stringContaining('200001') })
+      expect(ended.stderr).toContain('heartbeat_ms 200001 is more than a third of stale_after_ms 600000')
+      expect(await run('config', 'set', 'max_takeovers', '7')).toMatchObject({ code: 0, stderr: '' })
+    } finally {
+      await record.send('HDEL', record.keys.config, 'heartbeat_ms')
+    }
+  })
+
   test('a bad value and a strange field are shown by name, and the default is used', async () => {
     await record.send('HSET', record.keys.config, 'max_redrive', 'many', 'max_redrvie', '3')
     const found = await get()

@@ -232,6 +232,20 @@ describe('doctor', () => {
     expect(named(answer.findings, 'conservation')).toMatchObject({ verdict: 'bad', fix: 'holdfast audit' })
   })
 
+  test('says where nodes are to beat more seldom than stale_after_ms allows', async () => {
+    await run('sweep', 'run', 'all')
+    await record.config('heartbeat_ms', 5000)
+    const { code, answer } = await examined()
+    expect(code).toBe(0)
+    expect(named(answer.findings, 'heartbeats')).toMatchObject({
+      value: expect.stringContaining('heartbeat_ms 5000 is more than a third of stale_after_ms 10000'),
+      verdict: 'attention',
+      fix: expect.stringContaining('holdfast config set stale_after_ms '),
+    })
+    await record.config('stale_after_ms', 15_000)
+    expect(named((await examined()).answer.findings, 'heartbeats')).toBeUndefined()
+  })
+
   test('what waits for an operator is told, and is no fault', async () => {
     const [id = ''] = await record.acceptMany(1)
     await record.functions.holdDelivery(id, 'kim', 'look')

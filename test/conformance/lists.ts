@@ -94,6 +94,30 @@ export function lists(make: Make): void {
     await refused(stage, 'INVALID_ARGUMENT', () => stage.hub.deliveries({ message, cursor: 'x' }))
   })
 
+  it('a cursor at which nothing can be is refused', async () => {
+    const stage = await make()
+    await stage.acceptMany(1)
+    const past = '18446744073709551616'
+    for (const cursor of [
+      '0-0',
+      '00-0',
+      `${past}-0`,
+      `1-${past}`,
+      `1-${'9'.repeat(40)}`,
+      '-',
+      '+',
+      '(1-1',
+      '',
+    ]) {
+      await refused(stage, 'INVALID_ARGUMENT', () => stage.hub.logPage({ cursor }))
+      await refused(stage, 'INVALID_ARGUMENT', () => stage.hub.messagePage({ cursor }))
+    }
+    for (const cursor of ['. x', '1. x', '1.2.3 x', '-1 x', '1e3 x', 'inf x']) {
+      await refused(stage, 'INVALID_ARGUMENT', () => stage.hub.sessionPage({ cursor }))
+      await refused(stage, 'INVALID_ARGUMENT', () => stage.hub.unknownPage({ cursor }))
+    }
+  })
+
   it('pages of the held queue, of the unknown list and of pending lists visit everything once', async () => {
     const stage = await make()
     const node = await stage.join()

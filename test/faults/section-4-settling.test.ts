@@ -242,7 +242,7 @@ describe('rule 10: a target that is missing', () => {
       ...{ redis: server.url, hub: record.name, host: 'h1', scopes: [scope] },
       execute: () => answer,
     })
-    const open = () => record.functions.openSession('s', { host: 'h1', scope }, 'kim', true)
+    const open = () => record.functions.openSession('s', { host: 'h1', scope, asOperator: true }, 'kim')
     await open()
     const first = await acceptOne('s')
     expect(await settlement(record, first.id)).toBe('terminal')

@@ -146,7 +146,7 @@ const samples: Readonly<Record<string, readonly object[]>> = {
     { executor: 'e', grant: 'g', epoch: 1, outcome: { kind: 'terminal', errorCode: 'e', errorJson: 1 } },
   ],
   resolveEffect: [{ as: 'result', evidence: 'e', force: false, result: 1 }],
-  openSession: [{ host: 'a', scope: '/srv/a', restartBudget: 1, parent: 'p' }],
+  openSession: [{ host: 'a', scope: '/srv/a', restartBudget: 1, parent: 'p', asOperator: false }],
   closeSession: [{ epoch: 1, reason: 'reload', drained: false, abandoned: 0, terminal: false }],
   rehomeSession: [{ host: 'a', reason: 'r' }],
   resolveAttempt: [{ as: 'result', evidence: 'e', force: false, result: 1 }],
@@ -169,7 +169,7 @@ const wrongValues = ['null', '[]', '{}', '""', '-1', '1e400', 'true', longText]
 const opaque = /\/(payload|result|errorJson)$/
 const right: readonly (readonly [pointer: RegExp, values: readonly string[]])[] = [
   [opaque, wrongValues],
-  [/^#\/(dryRun|anySender|force|drained)$/, ['true']],
+  [/^#\/(dryRun|anySender|force|drained|asOperator)$/, ['true']],
   [/\/(idempotent|ended)$/, ['true']],
   [/^#\/(to|scopes)$/, ['[]']],
   [/^#\/payloadBase64$/, ['""']],

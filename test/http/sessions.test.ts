@@ -199,6 +199,22 @@ describe('a session', () => {
     expect(await show(id)).not.toHaveProperty('missingAt')
   })
 
+  it('is opened as an operator by operators alone, and by the client where that is said', async () => {
+    const id = 'said by an operator'
+    const place = { host: 'a', scope: '/srv/a' }
+    const { epoch } = await open(id)
+    await close(id, epoch, crash)
+    expect(await kim.openSession(id, place, 'kim')).toMatchObject({ state: 'open', crashes: 0 })
+    await record.send('HSET', record.keys.session(id), 'state', 'missing', 'crashes', '1')
+    await refused('FORBIDDEN', 'a', 'PUT', pathOf(id), { ...place, asOperator: true })
+    await refused('SESSION_MISSING', 'kim', 'PUT', pathOf(id), { ...place, asOperator: false })
+    for (const calls of [kim, clientOf('a'), record.hub]) {
+      await expect(calls.openSession(id, place, 'kim')).rejects.toMatchObject({ code: 'SESSION_MISSING' })
+    }
+    const opened = await kim.openSession(id, { ...place, asOperator: true }, 'kim')
+    expect(opened).toMatchObject({ state: 'open', crashes: 0 })
+  })
+
   it('of another host is SESSION_ELSEWHERE, of another scope SCOPE_MISMATCH', async () => {
     await open('on b', { host: 'b' })
     const here = { host: 'a', scope: '/srv/a' }

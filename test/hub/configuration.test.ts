@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { type SettingName, settings } from '../../src/contract/settings.js'
+import { type Setting, type SettingName, settings } from '../../src/contract/settings.js'
 import { openHub } from '../../src/hub/open-hub.js'
 import { makeRecord, type TestNode, type TestRecord } from '../support/record.js'
 import { startTestServer, type TestServer } from '../support/server.js'
@@ -102,6 +102,8 @@ describe('configuration', () => {
     ['max_redrive', 0],
     ['max_redrive', 1.5],
     ['retention_ms', -1],
+    ['accept_everysec', 2],
+    ['heartbeat_ms', 3_000_000_000],
   ])('does not set %s to %j, and says what it must be', async (name, value) => {
     const why = await record.refused('INVALID_ARGUMENT', () => record.hub.configure({ [name]: value }, 'kim'))
     expect(why).toContain(`${name} must be a whole number from ${settings[name as SettingName].least}`)
@@ -133,6 +135,34 @@ describe('configuration', () => {
       await record.hub.configure({ [name]: least }, 'kim')
       expect(await view(name)).toMatchObject({ value: least, bad: false })
     }
+  })
+
+  const bounded = Object.entries<Setting>(settings).flatMap(([name, { default: usual, most }]) =>
+    most === undefined ? [] : [{ name, usual, most }],
+  )
+
+  it.each(bounded)('takes $most for $name, and nothing above it', async ({ name, usual, most }) => {
+    const node = { host: 'a', node: 'n1', incarnation: 1 }
+    const joined = async () => (await record.functions.join(node, 'i1', [], '0-0')).badSettings
+    await record.hub.configure({ [name]: most }, 'kim')
+    expect(await view(name)).toMatchObject({ value: most, bad: false })
+    const range = new RegExp(
+      `^INVALID_ARGUMENT ${name} must be a whole number from \\d+ to ${most}, not "${most + 1}"$`,
+    )
+    const byHub = () => record.hub.configure({ [name]: most + 1 }, 'kim')
+    const byFunction = () => record.functions.configure({ [name]: String(most + 1) }, 'kim')
+    expect(await record.refused('INVALID_ARGUMENT', byHub)).toMatch(range)
+    expect(await record.refused('INVALID_ARGUMENT', byFunction)).toMatch(range)
+    expect(await joined()).toEqual([])
+    await record.config(name, most + 1)
+    expect(await view(name)).toMatchObject({ value: usual, set: String(most + 1), bad: true })
+    expect(await joined()).toEqual([name])
+  })
+
+  it('has a most for everything that is on or off', () => {
+    const switches = Object.entries<Setting>(settings).filter(([, { meaning }]) => /^[01]: /.test(meaning))
+    expect(switches.length).toBeGreaterThan(4)
+    for (const [name, { least, most }] of switches) expect([least, most], name).toEqual([0, 1])
   })
 
   it('is refused where there is no record', async () => {

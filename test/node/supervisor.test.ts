@@ -146,6 +146,26 @@ describe('a supervised process', () => {
     expect(await record.hub.session('agent')).toMatchObject({ state: 'closed', terminal: true })
   })
 
+  it('that crashed past its budget stays so, whoever supervises it, until an operator opens it', async () => {
+    const first = await supervise('exit 3', { restartBudget: 1 })
+    expect(await first.closed).toMatchObject({ kind: 'terminal', session: { crashes: 1 } })
+    expect(starts()).toHaveLength(2)
+
+    const second = await supervise('exit 3', { restartBudget: 1 })
+    expect(await second.closed).toMatchObject({ kind: 'terminal', session: { crashes: 1 } })
+    expect(starts()).toHaveLength(3)
+
+    const opening = { host: 'a', scope: folder, asOperator: true }
+    expect(await record.hub.openSession('agent', opening, 'kim')).toMatchObject({ state: 'open', crashes: 0 })
+  })
+
+  it('is not started once the session was reported missing', async () => {
+    await record.hub.openSession('agent', { host: 'a', scope: folder }, 'kim')
+    await record.send('HSET', record.keys.session('agent'), 'state', 'missing')
+    await expect(supervise('exec sleep 60')).rejects.toMatchObject({ code: 'SESSION_MISSING' })
+    expect(starts()).toEqual([])
+  })
+
   it('that cannot be started is a crash', async () => {
     const supervisor = await supervise('', { command: [join(folder, 'nothing-here')], restartBudget: 1 })
     expect(await supervisor.closed).toMatchObject({ kind: 'terminal', session: { crashes: 1 } })

@@ -131,7 +131,7 @@ describe('without a record', () => {
     },
     settle_effect: (on) => on.functions.settleEffect('e', { ...effect, epoch: 1, outcome }),
     resolve_effect: (on) => on.functions.resolveEffect('e', { as: 'result', evidence: 'x' }, 'a'),
-    open_session: (on) => on.functions.openSession('s', { host: 'a', scope: '/' }, 'a', true),
+    open_session: (on) => on.functions.openSession('s', { host: 'a', scope: '/' }, 'a'),
     close_session: (on) => on.functions.closeSession('s', crash, 'a'),
     rehome: (on) => on.functions.rehome('s', 'b', 'a', 'r'),
     move: (on) => on.functions.move('s', 'a'),

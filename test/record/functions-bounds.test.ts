@@ -78,7 +78,7 @@ describe('a session', () => {
   const opening = { host: 'a', scope: '/srv' }
   const toSession = { to: [{ session: 's' }] }
   beforeEach(async () => {
-    await record.functions.openSession('s', opening, 'kim', true)
+    await record.functions.openSession('s', opening, 'kim')
     await record.functions.join({ host: 'b', node: 'n1', incarnation: 1 }, 'i1', ['/srv'], '0-0')
   })
 
@@ -112,7 +112,7 @@ describe('a session', () => {
 
   it('is not its own parent', async () => {
     await record.refused('INVALID_ARGUMENT', () =>
-      record.functions.openSession('own', { ...opening, parent: 'own' }, 'kim', true),
+      record.functions.openSession('own', { ...opening, parent: 'own' }, 'kim'),
     )
   })
 

@@ -80,8 +80,8 @@ describe('a comparison that repairs nothing', () => {
 
   it('tells of a session whose children are of a wrong type, and goes on', async () => {
     const opening = { host: 'a', scope: '/srv' }
-    await record.functions.openSession('parent', opening, 'kim', true)
-    await record.functions.openSession('child', { ...opening, parent: 'parent' }, 'kim', true)
+    await record.functions.openSession('parent', opening, 'kim')
+    await record.functions.openSession('child', { ...opening, parent: 'parent' }, 'kim')
     await spoil(record.keys.children('parent'))
     await audited(() => record.functions.reconcileLists('sessions', { repair: false }, ['child']))
   })

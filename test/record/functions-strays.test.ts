@@ -44,7 +44,7 @@ describe('what was moved by hand', () => {
 
   it('a rehome takes along nothing that has failed or is finished, though its session lists it', async () => {
     const opening = { host: 'a', scope: '/srv' }
-    await record.functions.openSession('s', opening, 'kim', true)
+    await record.functions.openSession('s', opening, 'kim')
     await record.functions.join({ host: 'b', node: 'n1', incarnation: 1 }, 'i1', ['/srv'], '0-0')
     await record.acceptMany(1, { to: [{ session: 's' }] })
     const [finished] = await record.deliverAll(node)

@@ -39,7 +39,7 @@ it('are those that the functions really make', async () => {
 
   for (const [at, name] of nasty.entries()) {
     const parent = nasty[(at + 1) % nasty.length] ?? ''
-    await functions.openSession(name, { host: 'a', scope: '/', parent }, 'kim', false)
+    await functions.openSession(name, { host: 'a', scope: '/', parent }, 'kim')
     const { id } = await record.accept({ key: name, conversation: name, to: [{ session: name }] })
     for (const key of [keys.message(id), keys.payload(id), keys.delivery(`${id}.1`)]) wanted.add(key)
     for (const key of [keys.session(name), keys.children(name), keys.sessionDeliveries(name)]) wanted.add(key)

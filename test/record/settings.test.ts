@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { settings } from '../../src/contract/settings.js'
+import { type Setting, settings } from '../../src/contract/settings.js'
 import { type OpenRecord, openRecord } from '../support/record.js'
 import { startTestServer, type TestServer } from '../support/server.js'
 
@@ -16,14 +16,20 @@ afterAll(async () => {
   await server?.stop()
 })
 
-it('are the same in Lua and TypeScript: names, defaults and least values', () => {
+it('are the same in Lua and TypeScript: names, defaults, least and most values', () => {
   const text = readFileSync(new URL('../../lua/lib/config.lua', import.meta.url), 'utf8')
-  const rows = [...text.matchAll(/^ {2}(\w+) = \{ default = (\d+), least = (\d+) \},$/gm)]
+  const rows = [...text.matchAll(/^ {2}(\w+) = \{ default = (\d+), least = (\d+)(?:, most = (\d+))? \},$/gm)]
   const inLua = Object.fromEntries(
-    rows.map(([, name, value, least]) => [name, { default: Number(value), least: Number(least) }]),
+    rows.map(([, name, value, least, most]) => [
+      name,
+      { default: Number(value), least: Number(least), most: most === undefined ? undefined : Number(most) },
+    ]),
   )
   const inSource = Object.fromEntries(
-    Object.entries(settings).map(([name, { default: value, least }]) => [name, { default: value, least }]),
+    Object.entries<Setting>(settings).map(([name, { default: value, least, most }]) => [
+      name,
+      { default: value, least, most },
+    ]),
   )
   expect(inLua).toEqual(inSource)
 })

@@ -76,7 +76,10 @@ describe.each(['on the record', 'over HTTP'] as const)('a set %s', (way) => {
       { hub, verb: 'cancel', changes: [{ ids: [`${id}.1`] }] },
       { hub, verb: 'accept' },
     ])
-    await expect(set.logPage({ cursor: 'elsewhere|1-0' })).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
+    for (const cursor of ['elsewhere|1-0', `${hub}|0-0`, `${hub}|18446744073709551616-0`]) {
+      await expect(set.logPage({ cursor })).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
+      await expect(set.messagePage({ cursor })).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
+    }
   })
 
   test('messages are those of all hubs, the newest first; a payload is that of the hub of the id', async () => {

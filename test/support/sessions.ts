@@ -68,7 +68,7 @@ export function sessionTools(record: OpenRecord): SessionTools {
 
   return {
     open: (id = 's', opening = {}, operator = true) =>
-      functions.openSession(id, { host: 'a', scope, ...opening }, 'kim', operator),
+      functions.openSession(id, { host: 'a', scope, asOperator: operator, ...opening }, 'kim'),
     close: async (id = 's', closing = {}) => {
       const epoch = Number((await row(id))['epoch'])
       const reload = { reason: 'reload', terminal: false, drained: true, abandoned: 0 } as const

@@ -1,6 +1,8 @@
+import { Queue } from 'bullmq'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { sweepNames, sweepSetting } from '../../src/contract/sweeps.js'
+import { type SweepName, sweepNames, sweepSetting, sweeps } from '../../src/contract/sweeps.js'
 import { readSweeps } from '../../src/hub/sweeps.js'
+import { openQueueConnection } from '../../src/record/queue-connection.js'
 import { startSchedule } from '../../src/sweeps/schedule.js'
 import { type Child, killChildren, startSweeperProcess } from '../support/child.js'
 import { startTestServer, type TestServer } from '../support/server.js'
@@ -55,6 +57,30 @@ describe('the schedule', () => {
     const { runs } = await rowOf('held')
     await until(async () => (await rowOf('held')).runs >= runs + 4, { timeoutMs: 15_000 })
     await schedule.stop()
+  })
+
+  it('does not wait for runs that a clock far ahead of this one has set', { timeout: 60_000 }, async () => {
+    const runs = async (name: string) => (await rowOf(name)).runs
+    const commands = openQueueConnection(server.url, record.keys.tag, 'tests')
+    const queue = new Queue('sweeps', { connection: commands, prefix: `${record.keys.tag}:bull` })
+    const setAhead = async (name: SweepName) => {
+      await queue.removeJobScheduler(name)
+      const every = sweeps[name].everyMs
+      const startDate = Date.now() + every + 3_600_000
+      await queue.upsertJobScheduler(name, { every, startDate }, { name })
+      expect((await queue.getJobScheduler(name))?.next).toBeGreaterThanOrEqual(startDate)
+    }
+    for (const name of sweepNames) await setAhead(name)
+
+    const schedule = await startSchedule({ redis: server.url, parts: record.parts, log: quiet })
+    for (const name of sweepNames) await until(async () => (await runs(name)) >= 2, { what: name })
+
+    const before = await runs('nodes')
+    await setAhead('nodes')
+    await until(async () => (await runs('nodes')) > before, { timeoutMs: 20_000, what: 'nodes again' })
+    await schedule.stop()
+    await queue.close()
+    commands.disconnect()
   })
 
   it('runs nothing by itself where the interval is 0', async () => {

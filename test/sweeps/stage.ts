@@ -48,8 +48,8 @@ export async function stageEverything(record: SweptRecord): Promise<Everything> 
   const ids: Record<string, string> = {}
   const who = await record.join('a', 'n1')
   const far = await record.join('r', 'far')
-  await functions.openSession('parent', { host: 'a', scope: '/srv' }, 'kim', true)
-  await functions.openSession('s1', { host: 'a', scope: '/srv', parent: 'parent' }, 'kim', true)
+  await functions.openSession('parent', { host: 'a', scope: '/srv' }, 'kim')
+  await functions.openSession('s1', { host: 'a', scope: '/srv', parent: 'parent' }, 'kim')
   const one = async (name: string, message: Parameters<OpenRecord['accept']>[0] = {}) => {
     const { deliveries } = await record.accept({ conversation: name, ...message })
     ids[name] = deliveries[0]?.id ?? ''

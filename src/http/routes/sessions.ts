@@ -7,7 +7,7 @@ import {
   sessionRehomeBody,
   sessionsReply,
 } from '../../contract/wire-sessions.js'
-import { access, requireHost, requireScopes } from '../access.js'
+import { access, requireHost, requireRole, requireScopes } from '../access.js'
 import type { Caller } from '../identities.js'
 import { type App, type RouteParts, replies } from './parts.js'
 
@@ -56,7 +56,7 @@ function addReads(app: App, { hub }: RouteParts): void {
   )
 }
 
-function addOpening(app: App, { hub, functions }: RouteParts): void {
+function addOpening(app: App, { hub }: RouteParts): void {
   app.put(
     '/v1/sessions/:id',
     {
@@ -74,7 +74,9 @@ function addOpening(app: App, { hub, functions }: RouteParts): void {
       const { caller, body } = request
       requireHost(caller, body.host)
       requireScopes(caller, [body.scope], '#/scope')
-      return await functions.openSession(request.params.id, body, caller.name, caller.role === 'operator')
+      const { asOperator = caller.role === 'operator' } = body
+      if (asOperator) requireRole(caller, access.operators)
+      return await hub.openSession(request.params.id, { ...body, asOperator }, caller.name)
     },
   )
   app.post(
