@@ -24,7 +24,7 @@ beforeEach(async () => {
   limited = await openStore({ url, tag: record.keys.tag, name: 'limited' })
   functions = functionsOf(limited, record.keys.tag)
   for (const id of ['s1', 's2', 's3']) {
-    await record.functions.openSession(id, { host: 'a', scope: '/srv' }, 'kim', true)
+    await record.functions.openSession(id, { host: 'a', scope: '/srv' }, 'kim')
   }
   await record.config('inline_fan_out', 2)
 })
