@@ -115,6 +115,14 @@ describe.each(damages)('%s', (...given) => {
   })
 })
 
+it('an entry decides while it is in the stream alone: without it what is held is released', async () => {
+  const [id = ''] = await record.acceptMany(1)
+  await record.functions.holdDelivery(id, 'kim', 'look')
+  await record.send('HDEL', record.keys.delivery(id), 'entry')
+  expect(await record.functions.release(id, 'kim', 'looked')).toMatchObject({ state: 'queued' })
+  expect((await record.claimAll(node)).map((each) => each.id)).toEqual([id])
+})
+
 it('a host that cannot be swept keeps no other from it', async () => {
   const far = await record.join('z', 'n1')
   const open: string[] = []
