@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { onAbort } from '../contract/abort.js'
 import { backoffMs } from '../contract/backoff.js'
 import { isRepeatable } from '../contract/errors.js'
 import { isAfter } from '../contract/log-ids.js'
@@ -60,7 +61,7 @@ export async function startWork(parts: WorkParts): Promise<RunningWork> {
   const progress: Progress = { lastLogId: mirror.lastLogId(), progressAt: performance.now() }
   const halt = new AbortController()
   let started = false
-  parts.signal.addEventListener('abort', () => {
+  onAbort(parts.signal, () => {
     if (!started) halt.abort(parts.signal.reason)
   })
 
