@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { onAbort } from '../contract/abort.js'
 import { backoffMs } from '../contract/backoff.js'
-import { isRepeatable } from '../contract/errors.js'
+import { isHoldfastError, isRepeatable } from '../contract/errors.js'
 import { isAfter } from '../contract/log-ids.js'
 import type { JoinReply, NodeIdentity } from '../contract/steps.js'
 import { type Attempts, createAttempts } from './attempts.js'
@@ -87,7 +87,10 @@ export async function startWork(parts: WorkParts): Promise<RunningWork> {
   const loops = loopsOf(parts, steps, progress, onLogId)
   const heartbeats = heartbeatsOf(parts, { who, progress, rejoin }, (error) => onFatal(error))
 
-  const joined = await join(rejoin, log, halt.signal)
+  const joined = await join(rejoin, log, halt.signal).catch(async (error: unknown) => {
+    if (isHoldfastError(error, 'SUPERSEDED', 'MIRROR_CLONED')) await mirror.startRefused()
+    throw error
+  })
   log.info({ ...who, storeId: joined.storeId }, 'joined')
   if (joined.badSettings.length > 0)
     log.warn({ settings: joined.badSettings }, 'bad values in :config; defaults are used')
