@@ -60,7 +60,10 @@ export interface ChildIdentity {
   readonly namespace: string
 }
 
-/** What runs attempts. `run` never throws: a failure is an outcome. */
+/**
+ * What runs attempts. `run` should not throw: a failure is an outcome. What it throws all the same is `outcome_unknown`
+ * with the code `executor_failed`.
+ */
 export interface Executor {
   /** Runs one attempt to its end. */
   run(attempt: Attempt, hooks: ExecutorHooks): Promise<Outcome>
