@@ -27,6 +27,8 @@ export interface AttemptsOptions extends AttemptNode {
   tryAgain(work: Work, afterMs: number): void
   readonly timeLimitMs: number
   readonly graceMs: number
+  /** What the hub takes, as of the last join. */
+  maxResultBytes(): number | undefined
   readonly blocking: BlockingMeter
   readonly log: NodeLog
   readonly onPoint: OnPoint | undefined
@@ -196,7 +198,10 @@ export function createAttempts(options: AttemptsOptions): Attempts {
         timed(options.blocking, () =>
           inSpan(attempt, () =>
             caught(() =>
-              options.executor.run(attempt, { childStarted: (child) => mirror.recordChild(grant, child) }),
+              options.executor.run(attempt, {
+                childStarted: (child) => mirror.recordChild(grant, child),
+                maxResultBytes: options.maxResultBytes(),
+              }),
             ),
           ),
         ),

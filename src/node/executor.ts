@@ -69,8 +69,10 @@ export interface Executor {
   run(attempt: Attempt, hooks: ExecutorHooks): Promise<Outcome>
 }
 
-/** What an executor tells its node while it runs. */
+/** What an executor tells its node while it runs, and is told by it. */
 export interface ExecutorHooks {
   /** Called with the child before it may run its first instruction of the command; must be durable when it resolves. */
   childStarted(child: ChildIdentity): Promise<void>
+  /** Largest result or particulars that the hub takes, in bytes of JSON: its `max_result_bytes` as of the last join. */
+  readonly maxResultBytes?: number | undefined
 }

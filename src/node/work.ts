@@ -45,10 +45,12 @@ export interface WorkParts {
 
 const joinRetry = { leastMs: 100, mostMs: 2000 }
 
-/** What the loops share about how far the node has come. */
+/** What the loops share about how far the node has come, and by what it works. */
 interface Progress {
   lastLogId: string
   progressAt: number
+  /** As of the last join; undefined before the first. */
+  maxResultBytes?: number
 }
 
 /**
@@ -65,7 +67,11 @@ export async function startWork(parts: WorkParts): Promise<RunningWork> {
     if (!started) halt.abort(parts.signal.reason)
   })
 
-  const rejoin = () => transport.join(who, mirror.instance, options.scopes ?? [], progress.lastLogId)
+  const rejoin = async () => {
+    const joined = await transport.join(who, mirror.instance, options.scopes ?? [], progress.lastLogId)
+    progress.maxResultBytes = joined.maxResultBytes
+    return joined
+  }
   let onFatal: (error: Error) => void = (error) => halt.abort(error)
   const persistence = createPersistence({
     log,
@@ -141,6 +147,7 @@ function loopsOf(
     blocking,
     reports,
     begin: steps.begin,
+    maxResultBytes: () => progress.maxResultBytes,
     raise: lanes.raise,
     tryAgain: lanes.add,
     log,
