@@ -39,7 +39,7 @@ export const calls = [
 const named = [
   { name: 'RedisAddress', file: 'contract/redis-address.ts' },
   { name: 'RedisTls', file: 'contract/redis-address.ts' },
-  { name: 'HubAddress', file: 'node/node-options.ts' },
+  { name: 'HubAddress', file: 'client/calls.ts' },
   { name: 'ExchangerTls', file: 'client/exchange.ts' },
   { name: 'HoldfastCaller', file: 'http/embedded-identities.ts' },
   { name: 'Limits', file: 'http/limits.ts' },

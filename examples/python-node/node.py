@@ -122,6 +122,9 @@ class Mirror:
             ("insert or replace into meta values ('owner', ?)", owner),
             ("insert or replace into meta values ('incarnation', ?)", self.incarnation))
 
+    def put_back(self):
+        self.write(("insert or replace into meta values ('incarnation', ?)", self.incarnation - 1))
+
     def write(self, *statements):
         """All of it, or nothing; and with it how far the log was seen."""
         self.db.execute('begin immediate')
@@ -232,7 +235,11 @@ class Node:
     # The life of a node
 
     def run(self):
-        joined = self.call('hf_join', self.instance, '[]', self.mirror.log_id)
+        try:
+            joined = self.call('hf_join', self.instance, '[]', self.mirror.log_id)
+        except Refused as error:  # refused however often it is tried: it never counts up to the one that is in
+            if error.code in ('SUPERSEDED', 'MIRROR_CLONED'): self.mirror.put_back()
+            raise
         log(f'joined as incarnation {self.mirror.incarnation}')
         beats = threading.Thread(target=self.beat, args=[joined['heartbeat_ms']], daemon=True)
         beats.start()

@@ -5,11 +5,11 @@ import { backoffMs } from '../contract/backoff.js'
 import { HoldfastError, isErrorCode, isRepeatable } from '../contract/errors.js'
 import { ExchangeFailure, type ExchangeReply, type ExchangerTls, openExchanger } from './exchange.js'
 
-/** How a hub is reached over HTTP. */
+/** A hub over HTTP, and who speaks to it. */
 export interface HubAddress {
   /** `http://` or `https://`, with a path when the hub is below one. */
   readonly url: string
-  /** Of a principal (`holdfast principal add`). */
+  /** Of a principal (`holdfast principal add`); a node's is bound to its host. */
   readonly token?: string | undefined
   /** PEM texts: a CA to trust, and the client certificate that a principal pins. */
   readonly tls?: ExchangerTls | undefined

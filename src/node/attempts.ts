@@ -7,6 +7,7 @@ import type { BeginItem, StepDone, StepRefused, StepResult } from '../contract/s
 import { type AttemptNode, attemptOf } from './attempt.js'
 import type { BlockingMeter } from './blocking.js'
 import type { Executor } from './executor.js'
+import { describe } from './executors/function.js'
 import type { Arrival, Verdict, Work } from './lanes.js'
 import { runWithLimit } from './limit.js'
 import type { NodeLog } from './log.js'
@@ -26,6 +27,8 @@ export interface AttemptsOptions extends AttemptNode {
   tryAgain(work: Work, afterMs: number): void
   readonly timeLimitMs: number
   readonly graceMs: number
+  /** What the hub takes, as of the last join. */
+  maxResultBytes(): number | undefined
   readonly blocking: BlockingMeter
   readonly log: NodeLog
   readonly onPoint: OnPoint | undefined
@@ -194,7 +197,12 @@ export function createAttempts(options: AttemptsOptions): Attempts {
       run: () =>
         timed(options.blocking, () =>
           inSpan(attempt, () =>
-            options.executor.run(attempt, { childStarted: (child) => mirror.recordChild(grant, child) }),
+            caught(() =>
+              options.executor.run(attempt, {
+                childStarted: (child) => mirror.recordChild(grant, child),
+                maxResultBytes: options.maxResultBytes(),
+              }),
+            ),
           ),
         ),
       ended: () => handlers.delete(controller),
@@ -259,6 +267,16 @@ export function createAttempts(options: AttemptsOptions): Attempts {
 function provenBy(work: Work, outcome: Outcome): Outcome {
   if (!work.replay || outcome.kind !== 'not_sent') return outcome
   return { ...outcome, kind: 'outcome_unknown' }
+}
+
+/** An executor that throws, which it should not, has failed: what it did until then nobody can tell. */
+async function caught(run: () => Promise<Outcome>): Promise<Outcome> {
+  try {
+    return await run()
+  } catch (error) {
+    const errorJson = JSON.stringify(describe(error))
+    return { kind: 'outcome_unknown', errorCode: 'executor_failed', errorJson }
+  }
 }
 
 /** Starts a handler and notes how long its synchronous part held the event loop. */

@@ -60,14 +60,19 @@ export interface ChildIdentity {
   readonly namespace: string
 }
 
-/** What runs attempts. `run` never throws: a failure is an outcome. */
+/**
+ * What runs attempts. `run` should not throw: a failure is an outcome. What it throws all the same is `outcome_unknown`
+ * with the code `executor_failed`.
+ */
 export interface Executor {
   /** Runs one attempt to its end. */
   run(attempt: Attempt, hooks: ExecutorHooks): Promise<Outcome>
 }
 
-/** What an executor tells its node while it runs. */
+/** What an executor tells its node while it runs, and is told by it. */
 export interface ExecutorHooks {
   /** Called with the child before it may run its first instruction of the command; must be durable when it resolves. */
   childStarted(child: ChildIdentity): Promise<void>
+  /** Largest result or particulars that the hub takes, in bytes of JSON: its `max_result_bytes` as of the last join. */
+  readonly maxResultBytes?: number | undefined
 }

@@ -86,7 +86,7 @@ async function openTransport(
   if ('http' in reach) return openHttpTransport(reach.http)
   for (let failures = 1; ; failures += 1) {
     try {
-      return await openRedisTransport({ redis: reach.redis, hub, log, luaDir })
+      return await openRedisTransport({ redis: reach.redis, hub, log, luaDir, signal })
     } catch (error) {
       if (!isHoldfastError(error, 'STORE_UNAVAILABLE') || signal.aborted) throw error
       log.warn({ error: error.message, failures }, 'no server yet')

@@ -37,10 +37,15 @@ export interface MirrorOptions extends MirrorOwner {
  */
 export interface Mirror extends CopyBook, GrantBook, ReportBook {
   readonly file: string
-  /** Which start of this node this is: raised durably by every open. */
+  /** Which start of this node this is: raised durably by every open, see {@link Mirror.startRefused}. */
   readonly incarnation: number
   /** Random, of this open only: tells a copied mirror from a repeated join. */
   readonly instance: string
+  /**
+   * Puts the stored incarnation back to what it was before this open: the record knows a later one, or another
+   * process as this one. However often it is tried, such a mirror never counts up to what is in.
+   */
+  startRefused(): Promise<void>
   /** What a restart works from: every unanswered report and every unsettled grant, oldest first. */
   recovery(): { reports: StoredReport[]; grants: StoredGrant[] }
   /**
@@ -96,6 +101,7 @@ function mirrorOn(
     ...readableGrants(file, grantBook(store, commits, incarnation, now, onChild), commits),
     ...reportBook(store, commits, now, () => anyChildren),
     ...logPosition(store, commits, file),
+    startRefused: () => commits.submit(() => writeMeta(store, 'incarnation', String(incarnation - 1))),
     recovery: () => {
       commits.flush()
       return orUnusable(file, () => ({ reports: readReports(store), grants: readGrants(store) }))

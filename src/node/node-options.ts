@@ -19,18 +19,9 @@ import type { ExecuteFunction, Executor, ProbeFunction, Prober } from './executo
 import { functionExecutor } from './executors/function.js'
 import type { NodeLog } from './log.js'
 import { functionProbe } from './probes/function.js'
+import type { HubAddress } from './transports/http.js'
 
-/** A hub over HTTP, and who speaks to it. */
-export interface HubAddress {
-  /** `http://` or `https://`, with a path when the hub is below one. */
-  readonly url: string
-  /** Of the principal (`holdfast principal add node --host …`). */
-  readonly token?: string | undefined
-  /** PEM texts: a CA to trust, and the client certificate that the principal pins. */
-  readonly tls?:
-    | { readonly ca?: string | Buffer; readonly cert?: string | Buffer; readonly key?: string | Buffer }
-    | undefined
-}
+export type { HubAddress } from './transports/http.js'
 
 /** Options of {@link createNode}, but for where the record is and what handles a delivery. */
 export interface NodeBasics {

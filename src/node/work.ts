@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { onAbort } from '../contract/abort.js'
 import { backoffMs } from '../contract/backoff.js'
-import { isRepeatable } from '../contract/errors.js'
+import { isHoldfastError, isRepeatable } from '../contract/errors.js'
 import { isAfter } from '../contract/log-ids.js'
 import type { JoinReply, NodeIdentity } from '../contract/steps.js'
 import { type Attempts, createAttempts } from './attempts.js'
@@ -44,10 +45,12 @@ export interface WorkParts {
 
 const joinRetry = { leastMs: 100, mostMs: 2000 }
 
-/** What the loops share about how far the node has come. */
+/** What the loops share about how far the node has come, and by what it works. */
 interface Progress {
   lastLogId: string
   progressAt: number
+  /** As of the last join; undefined before the first. */
+  maxResultBytes?: number
 }
 
 /**
@@ -60,11 +63,15 @@ export async function startWork(parts: WorkParts): Promise<RunningWork> {
   const progress: Progress = { lastLogId: mirror.lastLogId(), progressAt: performance.now() }
   const halt = new AbortController()
   let started = false
-  parts.signal.addEventListener('abort', () => {
+  onAbort(parts.signal, () => {
     if (!started) halt.abort(parts.signal.reason)
   })
 
-  const rejoin = () => transport.join(who, mirror.instance, options.scopes ?? [], progress.lastLogId)
+  const rejoin = async () => {
+    const joined = await transport.join(who, mirror.instance, options.scopes ?? [], progress.lastLogId)
+    progress.maxResultBytes = joined.maxResultBytes
+    return joined
+  }
   let onFatal: (error: Error) => void = (error) => halt.abort(error)
   const persistence = createPersistence({
     log,
@@ -86,7 +93,10 @@ export async function startWork(parts: WorkParts): Promise<RunningWork> {
   const loops = loopsOf(parts, steps, progress, onLogId)
   const heartbeats = heartbeatsOf(parts, { who, progress, rejoin }, (error) => onFatal(error))
 
-  const joined = await join(rejoin, log, halt.signal)
+  const joined = await join(rejoin, log, halt.signal).catch(async (error: unknown) => {
+    if (isHoldfastError(error, 'SUPERSEDED', 'MIRROR_CLONED')) await mirror.startRefused()
+    throw error
+  })
   log.info({ ...who, storeId: joined.storeId }, 'joined')
   if (joined.badSettings.length > 0)
     log.warn({ settings: joined.badSettings }, 'bad values in :config; defaults are used')
@@ -137,6 +147,7 @@ function loopsOf(
     blocking,
     reports,
     begin: steps.begin,
+    maxResultBytes: () => progress.maxResultBytes,
     raise: lanes.raise,
     tryAgain: lanes.add,
     log,

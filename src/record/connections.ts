@@ -1,4 +1,5 @@
 import { SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
+import { onAbort } from '../contract/abort.js'
 import { HoldfastError, isHoldfastError } from '../contract/errors.js'
 import type { RedisAddress } from '../contract/redis-address.js'
 import { redactUrl } from './address.js'
@@ -62,6 +63,8 @@ export interface StoreOptions {
   readonly deadlineMs?: number | undefined
   /** Milliseconds for the first connection, and for every later handshake; 10,000 when absent. */
   readonly connectDeadlineMs?: number | undefined
+  /** Gives up connecting, as if the deadline had passed; means nothing once connected. */
+  readonly signal?: AbortSignal | undefined
   /** Where the Lua sources are; the package's own when absent. */
   readonly luaDir?: string | undefined
   /** Told of each function call once it is over: how long it took, and the error's code where it failed. */
@@ -80,7 +83,7 @@ const defaultConnectDeadlineMs = 10_000
 export async function openStore(options: StoreOptions): Promise<Store> {
   const { url, name, deadlineMs = defaultDeadlineMs, connectDeadlineMs = defaultConnectDeadlineMs } = options
   const link = openLink({ url, name, tag: options.tag, connectDeadlineMs })
-  await connected(link, connectDeadlineMs)
+  await connected(link, connectDeadlineMs, options.signal)
 
   let loading: Promise<LoadedLibrary> | undefined
   function load(): Promise<LoadedLibrary> {
@@ -132,12 +135,15 @@ async function observed(functionName: string, answer: Promise<unknown>, onCall: 
   }
 }
 
-async function connected(link: Link, deadlineMs: number): Promise<void> {
+async function connected(link: Link, deadlineMs: number, signal: AbortSignal | undefined): Promise<void> {
+  const ignore = onAbort(signal, () => void link.close())
   try {
     await link.whenUsable(deadlineMs)
   } catch (error) {
     await link.close()
     throw error
+  } finally {
+    ignore()
   }
 }
 

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { UnknownEntry } from '../../src/contract/delivery-views.js'
 import { type Hub, initRecord, openHub } from '../../src/hub/open-hub.js'
+import { openMirror } from '../../src/node/mirror.js'
 import { startTestServer, type TestServer } from '../support/server.js'
 import { until } from '../support/until.js'
 import { answerOf, errorOf, makeFolder, type Running, runCli, startCli } from './run-cli.js'
@@ -143,6 +144,8 @@ test('a cloned mirror ends it with 1, and a superseded process ends with 1', asy
   expect(cloned.code).toBe(1)
   expect(errorOf(cloned).code).toBe('MIRROR_CLONED')
 
+  // Raised by an open that never joined, a copy is ahead.
+  await openMirror({ file: join(cwd, 'copy.db'), hub: 'hf', host: 'n7', node: 'n7' }).close()
   await startNode('n7', 'true', '--mirror', 'copy.db').said('joined')
   const superseded = await first.ended
   expect(superseded.code).toBe(1)

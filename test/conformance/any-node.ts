@@ -232,6 +232,13 @@ export function anyNode(name: string, command: NodeCommand): void {
       expect(await first.ended).not.toBe(0)
     })
 
+    scenario('a start that is refused is refused however often it is made again', async (stage) => {
+      await stage.record.join('a', 'n1', 2)
+      for (let starts = 0; starts < 3; starts += 1) expect(await stage.start().ended).not.toBe(0)
+      const left = await stage.record.send('HGET', stage.record.keys.node('a', 'n1'), 'incarnation')
+      expect(left).toBe('2')
+    })
+
     it('Redis is killed under a command and comes back: the report arrives, and the node goes on', async () => {
       const own = await startTestServer()
       const stage = await nodeStage(own, command)

@@ -1,7 +1,9 @@
 import { copyFileSync } from 'node:fs'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { Outcome } from '../../src/contract/outcomes.js'
+import { startHubServer } from '../support/http.js'
 import { freshPath, startNode, stopNodes } from '../support/nodes.js'
+import { startProxy } from '../support/proxy.js'
 import { makeRecord, settlement, type TestNode, type TestRecord } from '../support/record.js'
 import { startTestServer, type TestServer } from '../support/server.js'
 
@@ -134,6 +136,67 @@ describe('contract 2: who a node is', () => {
     const { deliveries } = await record.accept({ to: [{ host: 'h1' }] })
     expect(await settlement(record, deliveries[0]?.id ?? '')).toBe('done')
     expect(third.executed).toHaveLength(1)
+  })
+
+  it.each(['http', 'redis'] as const)(
+    'an earlier mirror is refused however often it is started again (%s)',
+    async (transport) => {
+      const record = await open(`again-${transport}`)
+      const hub = await startHubServer(record)
+      try {
+        const reach = transport === 'http' ? { http: { url: hub.url } } : { redis: server.url }
+        const common = { ...reach, hub: record.name, host: 'h1', node: 'n1' }
+        const [mirror, old] = [freshPath('db'), freshPath('db')]
+        const first = await startNode({ ...common, mirror })
+        await first.node.stop()
+        copyFileSync(mirror, old)
+        const second = await startNode({ ...common, mirror })
+        await second.node.stop()
+        const third = await startNode({ ...common, mirror })
+        for (let starts = 0; starts < 4; starts += 1)
+          await expect(startNode({ ...common, mirror: old })).rejects.toMatchObject({ code: 'SUPERSEDED' })
+        await third.node.stop()
+        // What the right one's mirror holds is still the way in.
+        const fourth = await startNode({ ...common, mirror })
+        const { deliveries } = await record.accept({ to: [{ host: 'h1' }] })
+        expect(await settlement(record, deliveries[0]?.id ?? '')).toBe('done')
+        expect(fourth.executed).toHaveLength(1)
+        await fourth.node.stop()
+      } finally {
+        await hub.close()
+      }
+    },
+  )
+
+  it('a copy stays MIRROR_CLONED however often it is started again', async () => {
+    const record = await open('cloned-again')
+    const [mirror, copy] = [freshPath('db'), freshPath('db')]
+    const common = { redis: server.url, hub: record.name, host: 'h1', node: 'n1' }
+    const first = await startNode({ ...common, mirror })
+    await first.node.stop()
+    copyFileSync(mirror, copy)
+    const second = await startNode({ ...common, mirror })
+    for (let starts = 0; starts < 3; starts += 1)
+      await expect(startNode({ ...common, mirror: copy })).rejects.toMatchObject({ code: 'MIRROR_CLONED' })
+    await second.node.stop()
+  })
+
+  it('a start whose join was answered to nobody is no refused one: the next start is let in', async () => {
+    const record = await open('lost-join')
+    const proxy = await startProxy(server.port)
+    try {
+      const mirror = freshPath('db')
+      const common = { hub: record.name, host: 'h1', node: 'n1', mirror }
+      const cut = proxy.cutAfterReply(/FCALL hf_join/i)
+      const first = await startNode({ ...common, redis: proxy.url })
+      await cut
+      expect(first.logs).toContainEqual(expect.objectContaining({ log: 'joining again' }))
+      await first.node.stop()
+      const second = await startNode({ ...common, redis: server.url })
+      await second.node.stop()
+    } finally {
+      await proxy.close()
+    }
   })
 })
 

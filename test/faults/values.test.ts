@@ -3,6 +3,7 @@ import { prepareMessage } from '../../src/contract/message.js'
 import { createNode } from '../../src/node/create-node.js'
 import type { Attempt } from '../../src/node/executor.js'
 import { commandExecutor } from '../../src/node/executors/command.js'
+import { startHubServer } from '../support/http.js'
 import { freshPath, startNode, stopNodes } from '../support/nodes.js'
 import { makeRecord, settlement, type TestRecord } from '../support/record.js'
 import { startTestServer, type TestServer } from '../support/server.js'
@@ -146,6 +147,25 @@ describe('faults.md 12: payloads and texts', () => {
       else expect(body['stderr']).toMatch(/^(😀)+\ufffd?$/u)
     }
   })
+
+  it.each(['redis', 'http'] as const)(
+    'a function’s result may be as large as the hub has it (%s)',
+    async (transport) => {
+      const record = await open(`large-result-${transport}`, { max_result_bytes: 500_000 })
+      const hub = await startHubServer(record)
+      try {
+        const value = 'x'.repeat(400_000)
+        const reach = transport === 'http' ? { http: { url: hub.url } } : { redis: server.url }
+        const { node } = await startNode({ ...reach, hub: record.name, host: 'h1', execute: () => value })
+        const { deliveries } = await record.accept({ to: [{ host: 'h1' }] })
+        const attempt = await attemptOf(record, deliveries[0]?.id ?? '')
+        expect(attempt.result === JSON.stringify(value)).toBe(true)
+        await node.stop()
+      } finally {
+        await hub.close()
+      }
+    },
+  )
 
   it('a result over the limit of the record is left out, and says so as JSON', async () => {
     const record = await open('cut-result', { max_result_bytes: 256 })

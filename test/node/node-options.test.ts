@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import type { HubAddress } from '../../src/client/index.js'
 import { isHoldfastError } from '../../src/contract/errors.js'
 import {
   commandExecutor,
@@ -7,6 +8,7 @@ import {
   createSupervisor,
   forwardExecutor,
   httpProbe,
+  type HubAddress as NodeAddress,
 } from '../../src/node/index.js'
 import { checkedOptions } from '../../src/node/node-options.js'
 
@@ -32,6 +34,12 @@ const known =
 const count = 'must be a whole number from 1 to 2147483647'
 
 describe('createNode', () => {
+  it('reaches a hub as a client does, the name to verify included', () => {
+    const http: HubAddress = { url: 'https://127.0.0.1:1', tls: { servername: 'hub.example' } }
+    const asNode: NodeAddress = http
+    expect(checkedOptions({ host: 'a', mirror: 'unused.db', http: asNode, execute }).reach).toEqual({ http })
+  })
+
   it.each<[options: unknown, says: string]>([
     [undefined, 'options: is required'],
     [null, 'options: must be an object, not null'],

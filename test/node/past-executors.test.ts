@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { notSent } from '../../src/contract/outcomes.js'
+import type { Attempt } from '../../src/node/executor.js'
 import { identify } from '../../src/node/process-identity.js'
 import {
   attemptsOf,
@@ -12,8 +13,8 @@ import {
   unknownReports,
   workFlows,
 } from '../support/crashes.js'
-import { freshPath, stopNodes } from '../support/nodes.js'
-import { makeRecord, type TestRecord } from '../support/record.js'
+import { freshPath, startNode, stopNodes } from '../support/nodes.js'
+import { makeRecord, settlement, type TestRecord } from '../support/record.js'
 import { startTestServer, type TestServer } from '../support/server.js'
 
 // Executors that outlive their process, their handler's time limit, or their own failure.
@@ -202,3 +203,33 @@ describe('a handler', () => {
     })
   })
 })
+
+describe('an executor of one’s own', () => {
+  const fails = () => {
+    throw new TypeError('no wire')
+  }
+  it.each([
+    ['throws', fails],
+    ['rejects', async () => fails()],
+    ['rejects past its time limit', async ({ signal }: Attempt) => once(signal, 'abort').then(fails)],
+  ])('that %s leaves an unknown outcome, and the node goes on', async (_, run) => {
+    const { id } = await acceptOne()
+    const limits = { timeLimitMs: 200, concurrency: 1 }
+    const { node } = await startNode({
+      ...limits,
+      redis: server.url,
+      hub: record.name,
+      host: 'h1',
+      executor: { run: (attempt) => (attempt.deliveryId === id ? run(attempt) : doneAtOnce) },
+    })
+    const attempt = await unknownReports(record, { id }, 1)
+    expect(attempt).toMatchObject({ errorCode: 'executor_failed', endedAt: expect.any(Number) })
+    expect(JSON.parse(attempt.errorJson ?? '')).toEqual({ name: 'TypeError', message: 'no wire' })
+    expect(await record.hub.unknown()).toMatchObject([{ id: `${id}/1` }])
+    const next = await acceptOne()
+    expect(await settlement(record, next.id)).toBe('done')
+    await node.stop()
+  })
+})
+
+const doneAtOnce = Promise.resolve({ kind: 'result' as const, result: '1' })

@@ -9,10 +9,11 @@ import type { Attempt, ExecuteFunction, Executor } from '../executor.js'
 
 /** Limits of {@link functionExecutor}. */
 export interface FunctionExecutorOptions {
-  /** Largest JSON text of a result or of an outcome's particulars, in bytes (262144). */
+  /** Largest JSON text of a result or of an outcome's particulars, in bytes; what the hub takes (or 262144) when absent. */
   readonly maxResultBytes?: number
 }
 
+const defaultMaxResultBytes = 262_144
 const maxErrorCodeChars = 255
 const maxMessageChars = 2048
 
@@ -27,8 +28,10 @@ const maxMessageChars = 2048
  * The handler must heed `attempt.signal` itself: nothing can stop a function from outside.
  */
 export function functionExecutor(execute: ExecuteFunction, options: FunctionExecutorOptions = {}): Executor {
-  const { maxResultBytes = 262_144 } = options
-  return { run: (attempt) => call(execute, attempt, maxResultBytes) }
+  return {
+    run: (attempt, hooks) =>
+      call(execute, attempt, options.maxResultBytes ?? hooks.maxResultBytes ?? defaultMaxResultBytes),
+  }
 }
 
 async function call(execute: ExecuteFunction, attempt: Attempt, maxBytes: number): Promise<Outcome> {

@@ -21,6 +21,8 @@ import {
 } from '../../contract/wire.js'
 import type { NodeTransport, SendOptions } from '../transport.js'
 
+export type { HubAddress } from '../../client/calls.js'
+
 /** A hub answers a waiting claim by then, so that whatever stands between sees traffic. */
 const longestPollMs = 25_000
 const answerMs = 10_000

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { onAbort } from '../../contract/abort.js'
 import type { RedisAddress } from '../../contract/redis-address.js'
 import type { ClaimReply } from '../../contract/steps.js'
 import { attestRecord } from '../../record/attest.js'
@@ -14,6 +15,8 @@ export interface RedisTransportOptions {
   readonly redis: RedisAddress
   readonly hub: string
   readonly log: NodeLog
+  /** Gives up connecting. */
+  readonly signal?: AbortSignal | undefined
   readonly luaDir?: string | undefined
 }
 
@@ -31,19 +34,22 @@ interface Idle {
  * @throws STORE_UNAVAILABLE when there is no server yet
  */
 export async function openRedisTransport(options: RedisTransportOptions): Promise<NodeTransport> {
-  const { redis: url, luaDir, log } = options
+  const { redis: url, luaDir, log, signal } = options
   const keys = keysOf(options.hub)
   const { tag } = keys
   const reader = openBlockingReader({ url, tag, name: 'holdfast-doorbell' })
   const opening = [
-    openStore({ url, tag, name: 'holdfast-node', luaDir }),
-    openStore({ url, tag, name: 'holdfast-heartbeat', luaDir }),
+    openStore({ url, tag, name: 'holdfast-node', luaDir, signal }),
+    openStore({ url, tag, name: 'holdfast-heartbeat', luaDir, signal }),
   ] as const
+  const ignore = onAbort(signal, () => void reader.close())
   // The doorbell too: a wait is over the connection that was there at the claim before it.
-  const [steps, beats] = await Promise.all([...opening, reader.connected()]).catch(async (error: unknown) => {
-    await Promise.allSettled([...opening.map(async (store) => (await store).close()), reader.close()])
-    throw error
-  })
+  const [steps, beats] = await Promise.all([...opening, reader.connected()])
+    .catch(async (error: unknown) => {
+      await Promise.allSettled([...opening.map(async (store) => (await store).close()), reader.close()])
+      throw error
+    })
+    .finally(ignore)
   const functions = functionsOf(steps, tag)
   const heartbeats = functionsOf(beats, tag)
   /** The last claim, where it left nothing to look at: what comes after it is waited for, once. */
