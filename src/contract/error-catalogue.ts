@@ -106,12 +106,12 @@ export const catalogue = {
   SUPERSEDED: {
     status: 409,
     cause: 'a later incarnation of this node has joined',
-    next: 'stop this process; the later one works on',
+    next: 'stop this process; the later one works on. Where none does, and its mirror was lost: start it as another --node',
   },
   MIRROR_CLONED: {
     status: 409,
-    cause: 'another process joined with the same incarnation: the mirror was copied',
-    next: 'give the copy its own --node and --mirror',
+    cause: 'another process joined with the same incarnation: the mirror was copied, or lost and begun anew',
+    next: 'give this process its own --node and --mirror',
   },
   LEFT: { status: 409, cause: 'this incarnation has left', next: 'start the node again' },
   STALE_REQUEST: {
