@@ -34,7 +34,11 @@ export const transitions: readonly Transition[] = [
     to: 'queued',
     by: 'claim under a pause (parked); claim of a parked one whose entry was gone; rehome',
   },
-  { from: 'queued', to: 'held', by: 'claim under a hold; hold_delivery; retire; fan_out to a retired host' },
+  {
+    from: 'queued',
+    to: 'held',
+    by: 'claim under a hold; hold_delivery; retire, sweep_stale; fan_out to a retired host',
+  },
   {
     from: 'queued',
     to: 'failed',
@@ -46,13 +50,21 @@ export const transitions: readonly Transition[] = [
   { from: 'claimed', to: 'queued', by: 'rehome' },
   { from: 'claimed', to: 'failed', by: 'refuse; cancel' },
   { from: 'claimed', to: 'unknown', by: 'refuse; attest' },
-  { from: 'claimed', to: 'held', by: 'refuse (payload_corrupt); claim (poison); hold_delivery; retire' },
+  {
+    from: 'claimed',
+    to: 'held',
+    by: 'refuse (payload_corrupt); claim (poison); hold_delivery; retire, sweep_stale',
+  },
   { from: 'mirrored', to: 'mirrored', by: 'claim: resume, takeover' },
   { from: 'mirrored', to: 'delivered', by: 'ack' },
   { from: 'mirrored', to: 'queued', by: 'rehome' },
   { from: 'mirrored', to: 'failed', by: 'refuse; cancel' },
   { from: 'mirrored', to: 'unknown', by: 'refuse; attest' },
-  { from: 'mirrored', to: 'held', by: 'refuse (payload_corrupt); claim (poison); hold_delivery; retire' },
+  {
+    from: 'mirrored',
+    to: 'held',
+    by: 'refuse (payload_corrupt); claim (poison); hold_delivery; retire, sweep_stale',
+  },
   { from: 'delivered', to: 'delivered', by: 'claim: resume, takeover; begin' },
   {
     from: 'delivered',
@@ -67,7 +79,7 @@ export const transitions: readonly Transition[] = [
   {
     from: 'delivered',
     to: 'held',
-    by: 'begin under a hold; report (redrive_exhausted); refuse (payload_corrupt); claim (poison); hold_delivery; retire',
+    by: 'begin under a hold; report (redrive_exhausted); refuse (payload_corrupt); claim (poison); hold_delivery; retire, sweep_stale',
   },
   { from: 'delivered', to: 'unknown', by: 'attest' },
   {
