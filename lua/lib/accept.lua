@@ -368,7 +368,7 @@ function hf.fan_out(ctx, id, chunk)
   check_lists(ctx, header, owed, #owed)
   -- A call that failed part-way may have made the first of them: they may be executed by now.
   local first = made_before + 1
-  while first < made_before + #owed + 1 and is_made(ctx, id, first) do first = first + 1 end
+  while first <= made_before + #owed and is_made(ctx, id, first) do first = first + 1 end
   local made = make_deliveries(ctx, id, header, { unpack(owed, first - made_before) }, first)
   if #owed > 0 then
     redis.call('LTRIM', hf.key.recipients(ctx.tag, id), #owed, -1)

@@ -96,11 +96,11 @@ local function unlist_unknown(ctx, row)
   redis.call('HDEL', hf.key.effect(ctx.tag, row.id), 'unknown_at', 'unknown_reason', 'unknown_json')
 end
 
--- Opens the row for one grant: the only permission to execute.
 local function has_word(list, word)
   return string.find(' ' .. list .. ' ', ' ' .. word .. ' ', 1, true) ~= nil
 end
 
+-- Opens the row for one grant: the only permission to execute.
 local function open(ctx, row, call)
   row.epoch = hf.next_epoch(ctx, row.epoch)
   row.executor, row.grant, row.started_at = call.executor, call.grant, ctx.now

@@ -305,7 +305,7 @@ end
 
 local function sweep_deadline(ctx, slice, id)
   local row, is_damaged = hf.read_delivery(ctx, id)
-  if not row and is_damaged then return ctx.now + LOOKED_AT_AGAIN_MS end
+  if is_damaged then return ctx.now + LOOKED_AT_AGAIN_MS end
   if not row or row.state == 'failed' or hf.is_finished(row) then return nil end
   if hf.came_too_late(ctx, row) and row.state == 'queued' then
     hf.leave_lane(ctx, row)
