@@ -20,11 +20,13 @@ const alsoWanted = process.argv.slice(2)
 const postgresFolder = '/usr/lib/postgresql'
 /** Servers may be kept where PATH does not look. */
 const systemFolders = ['/usr/local/sbin', '/usr/sbin']
+/** A mirror that hiccups is asked again; another apt at work is waited for, for so many seconds. */
+const aptPatience = ['-o', 'Acquire::Retries=5', '-o', 'DPkg::Lock::Timeout=180']
 const managers = [
   {
     program: 'apt-get',
-    before: [['update']],
-    install: ['install', '-y', '--no-install-recommends'],
+    before: [[...aptPatience, 'update']],
+    install: [...aptPatience, 'install', '-y', '--no-install-recommends'],
     server: 'redis-tools',
     startsServices: true,
   },

@@ -109,6 +109,7 @@ async function killWhileBegun(story, node) {
   )
   node.signal('SIGKILL')
   await node.ended()
+  await heldBy(cluster, node) // once this is answered, all that it had sent has been seen to
   const open = (await heldBy(cluster, node)).filter(isExecuting)
   const attempts = open.map((delivery) => delivery.attempts.at(-1)?.id ?? '')
   story.killed.push(...attempts)
