@@ -12,21 +12,13 @@ import {
   type Recipient,
 } from '../contract/message.js'
 import { aroundCall, type OnPoint } from '../contract/points.js'
-import type { Store } from '../record/connections.js'
 import type { FanOutReply, Functions } from '../record/functions.js'
-import type { Keys } from '../record/keys.js'
-import type { Reader } from '../record/reader.js'
+import type { HubParts } from './parts.js'
 import { readMessage } from './views.js'
 
-/** What accepting needs of the hub. */
-export interface AcceptParts {
-  readonly store: Store
-  readonly reader: Reader
-  readonly keys: Keys
-  readonly functions: Functions
+/** What accepting needs beside the parts of its hub. */
+export interface AcceptParts extends HubParts {
   readonly accepting: Accepting
-  readonly deadlineMs: number
-  readonly onPoint: OnPoint | undefined
 }
 
 /** Messages that are accepted at the same time share calls. */

@@ -2,7 +2,7 @@ import { type EffectStatus, effectStatuses } from '../contract/effects.js'
 import type { Disagreement } from '../contract/sweeps.js'
 import { unescapePart } from '../record/keys.js'
 import type { Problem, ReconciledDelivery, Tally } from '../record/sweep-functions.js'
-import type { AcceptParts } from './accept.js'
+import type { HubParts } from './parts.js'
 import { reconcileRows, refillLanes } from './reconcile.js'
 import { piecesOf, scanKeys } from './scan.js'
 import { disagreementsOf } from './tally.js'
@@ -43,7 +43,7 @@ type Counted = Record<(typeof states)[number] | 'finished' | 'done' | 'terminal'
  * rows, messages with their deliveries, and the totals. With `repair` the indexes and counts are put right as the
  * rows say; rows are never changed.
  */
-export async function auditRecord(parts: AcceptParts, options: AuditOptions): Promise<Audit> {
+export async function auditRecord(parts: HubParts, options: AuditOptions): Promise<Audit> {
   const { functions, keys } = parts
   const told: Disagreement[] = []
   const tell: Tell = (about, { what, repaired }, look) => {
@@ -137,7 +137,7 @@ function countRow(counted: Counted, { state, settled }: ReconciledDelivery): voi
  * step with its lane, for others may have gone on meanwhile; what is missing is filled in again.
  */
 async function auditLanes(
-  parts: AcceptParts,
+  parts: HubParts,
   { repair, signal }: AuditOptions,
   parked: readonly string[],
   tell: Tell,
@@ -162,7 +162,7 @@ async function auditLanes(
 }
 
 async function auditMessages(
-  { functions, reader, keys }: AcceptParts,
+  { functions, reader, keys }: HubParts,
   options: AuditOptions,
   counted: Counted,
   tell: Tell,
@@ -209,7 +209,7 @@ interface Size {
 }
 
 async function sizesOf(
-  { reader, keys }: Pick<AcceptParts, 'reader' | 'keys'>,
+  { reader, keys }: Pick<HubParts, 'reader' | 'keys'>,
   ids: readonly string[],
 ): Promise<Size[]> {
   const commands = ids.map((id) => ['HMGET', keys.message(id), 'recipients', 'made', 'pruned_from'])
@@ -240,7 +240,7 @@ function* batchesOf(sizes: readonly Size[]): Generator<string[]> {
 
 /** Effects, sessions and nodes. */
 async function auditRows(
-  { functions, reader, keys }: AcceptParts,
+  { functions, reader, keys }: HubParts,
   options: AuditOptions,
   counted: Counted,
   tell: Tell,
@@ -273,7 +273,7 @@ async function auditRows(
 }
 
 async function countEffects(
-  { reader }: Pick<AcceptParts, 'reader'>,
+  { reader }: Pick<HubParts, 'reader'>,
   names: readonly string[],
   counted: Counted,
 ): Promise<void> {
@@ -284,7 +284,7 @@ async function countEffects(
 }
 
 /** Keys of wrong types that were moved out of the way: somebody put them there. */
-async function auditSetAside({ reader, keys }: AcceptParts, tell: Tell): Promise<void> {
+async function auditSetAside({ reader, keys }: HubParts, tell: Tell): Promise<void> {
   for await (const names of scanKeys(reader, `${keys.tag}:damaged:`)) {
     for (const name of names) {
       const what = 'a key of a wrong type, set aside: look at it, then delete it'
@@ -298,7 +298,7 @@ async function auditSetAside({ reader, keys }: AcceptParts, tell: Tell): Promise
  * the counts are set to it. Where something did, they are counted once more; the next audit tries again.
  */
 async function auditTotals(
-  parts: AcceptParts,
+  parts: HubParts,
   { repair, signal }: AuditOptions,
   first: Count,
   tell: Tell,
@@ -322,7 +322,7 @@ async function auditTotals(
 }
 
 /** Counts all rows, and nothing else. */
-async function countRows(parts: AcceptParts, signal: AbortSignal | undefined): Promise<Count> {
+async function countRows(parts: HubParts, signal: AbortSignal | undefined): Promise<Count> {
   const { logId } = await parts.functions.tally()
   const counted = noneCounted()
   await reconcileRows(parts, { repair: false, signal, onRow: (row) => countRow(counted, row) })

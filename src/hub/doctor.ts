@@ -1,8 +1,8 @@
 import { isHoldfastError } from '../contract/errors.js'
 import { checkDurability } from '../record/durability.js'
 import { type LibraryState, libraryVersion, verifyLibrary } from '../record/library.js'
-import type { AcceptParts } from './accept.js'
 import { paceProblem, readConfiguration } from './configuration.js'
+import type { HubParts } from './parts.js'
 import { readSweeps } from './sweeps.js'
 import { disagreementsOf } from './tally.js'
 
@@ -16,7 +16,7 @@ export interface Finding {
 }
 
 /** What an examination works with. A hub that is opened loads the library, and would hide that it was gone. */
-export type ExaminedParts = Pick<AcceptParts, 'store' | 'functions' | 'reader' | 'keys'>
+export type ExaminedParts = Pick<HubParts, 'store' | 'functions' | 'reader' | 'keys'>
 
 /**
  * Looks at server, record, library, settings, sweeps and lists. Changes nothing.

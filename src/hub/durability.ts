@@ -1,13 +1,13 @@
 import { checkDurability } from '../record/durability.js'
-import type { AcceptParts } from './accept.js'
 import { readConfiguration } from './configuration.js'
+import type { HubParts } from './parts.js'
 
 /** What of the server's durability is not as the record needs it, in words; undefined when all is. */
 export async function lookAtDurability({
   store,
   reader,
   keys,
-}: Pick<AcceptParts, 'store' | 'reader' | 'keys'>): Promise<string | undefined> {
+}: Pick<HubParts, 'store' | 'reader' | 'keys'>): Promise<string | undefined> {
   const settings = await readConfiguration(reader, keys)
   const isOn = (name: string) => settings.find((each) => each.name === name)?.value === 1
   const accepted = { everysec: isOn('accept_everysec'), unseenConfig: isOn('accept_unseen_config') }

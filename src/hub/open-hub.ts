@@ -23,7 +23,7 @@ import { functionsOf, type InitReply } from '../record/functions.js'
 import { type Keys, keysOf } from '../record/keys.js'
 import { loadLibrary } from '../record/library.js'
 import { readerOf } from '../record/reader.js'
-import { type AcceptParts, acceptMessage, createAccepting, resendMessage } from './accept.js'
+import { acceptMessage, createAccepting, resendMessage } from './accept.js'
 import { type Attesting, keepAttesting } from './attestation.js'
 import { auditRecord } from './audit.js'
 import { actOnMany } from './bulk.js'
@@ -41,6 +41,7 @@ import { readLogPage } from './log.js'
 import { createLogTail, type LogTail } from './log-tail.js'
 import { listMessages, readPayload } from './messages.js'
 import { readOverview } from './overview.js'
+import type { HubParts } from './parts.js'
 import { addPrincipal, readPrincipal, readPrincipals } from './principals.js'
 import { type Repaired, repairObligations } from './repair.js'
 import { listSessions, readSession, rehomeSession } from './sessions.js'
@@ -103,7 +104,7 @@ export async function initRecord(options: InitOptions): Promise<InitReply> {
 }
 
 /** What a server and the sweeps need of a hub beside its calls. */
-export interface OpenedHub extends AcceptParts {
+export interface OpenedHub extends HubParts {
   readonly hub: Hub
   readonly tail: LogTail
   readonly attesting: Attesting
@@ -129,16 +130,8 @@ function hubOn(store: Store, keys: Keys, options: HubOptions): OpenedHub {
   const reader = readerOf(store, keys)
   const deadlineMs = options.deadlineMs ?? defaultDeadlineMs
   const attesting = keepAttesting(store, functions, (ids) => options.onLost?.(ids))
-  const accepting = createAccepting(functions, attesting.accepted)
-  const parts: AcceptParts = {
-    store,
-    reader,
-    keys,
-    functions,
-    accepting,
-    deadlineMs,
-    onPoint: options.onPoint,
-  }
+  const parts: HubParts = { store, reader, keys, functions, deadlineMs, onPoint: options.onPoint }
+  const acceptParts = { ...parts, accepting: createAccepting(functions, attesting.accepted) }
   const libraries = keepLibraries(options.redis, options.luaDir)
   const closing = new AbortController()
   setMaxListeners(0, closing.signal)
@@ -165,8 +158,8 @@ function hubOn(store: Store, keys: Keys, options: HubOptions): OpenedHub {
 
   const hub: Hub = {
     name: options.hub ?? 'hf',
-    accept: (input) => acceptMessage(parts, input),
-    resend: (id, resend) => resendMessage(parts, id, resend),
+    accept: (input) => acceptMessage(acceptParts, input),
+    resend: (id, resend) => resendMessage(acceptParts, id, resend),
     repair,
     message: (id) => readMessage(reader, keys, id),
     messagePage: (filter) => listMessages(reader, keys, filter),

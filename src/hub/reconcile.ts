@@ -1,6 +1,6 @@
 import type { Swept } from '../contract/sweeps.js'
 import type { ReconciledDelivery } from '../record/sweep-functions.js'
-import type { AcceptParts } from './accept.js'
+import type { HubParts } from './parts.js'
 import { piecesOf, scanKeys } from './scan.js'
 
 export interface ReconcileOptions {
@@ -21,7 +21,7 @@ const idsACall = 50
  * Compares every delivery row with the indexes that should name it. A first walk looks; what it found is put right in
  * the order of the streams, so that those that lost their entries come back as they stood.
  */
-export async function reconcileRows(parts: AcceptParts, options: ReconcileOptions): Promise<Reconciled> {
+export async function reconcileRows(parts: HubParts, options: ReconcileOptions): Promise<Reconciled> {
   const { functions, reader, keys } = parts
   const damaged: ReconciledDelivery[] = []
   const prefix = keys.delivery('')
@@ -75,7 +75,7 @@ const entriesASlice = 50
  * entry waits in. Latest first, for each is put at the head.
  */
 export async function refillLanes(
-  parts: AcceptParts,
+  parts: HubParts,
   signal: AbortSignal | undefined,
 ): Promise<{ readonly lanes: number; readonly notes: readonly string[] }> {
   const { functions, reader, keys } = parts

@@ -1,5 +1,6 @@
 import { isHoldfastError } from '../contract/errors.js'
-import { type AcceptParts, fanOut } from './accept.js'
+import { fanOut } from './accept.js'
+import type { HubParts } from './parts.js'
 
 /** What a repair of obligations did. */
 export interface Repaired {
@@ -13,7 +14,7 @@ export interface Repaired {
 const repairAtOnce = 100
 
 /** Completes the fan-outs that were cut, oldest first, until none is owed or `stopped` says so. */
-export async function repairObligations(parts: AcceptParts, stopped: () => boolean): Promise<Repaired> {
+export async function repairObligations(parts: HubParts, stopped: () => boolean): Promise<Repaired> {
   const { reader, keys } = parts
   let messages = 0
   let deliveries = 0
@@ -32,11 +33,7 @@ export async function repairObligations(parts: AcceptParts, stopped: () => boole
 }
 
 /** Deliveries made for one message; undefined where the record is in its way, which a later repair meets again. */
-async function repairOne(
-  parts: AcceptParts,
-  id: string,
-  stopped: () => boolean,
-): Promise<number | undefined> {
+async function repairOne(parts: HubParts, id: string, stopped: () => boolean): Promise<number | undefined> {
   let deliveries = 0
   const session = /^session:(.+)$/s.exec(id)?.[1]
   try {
@@ -55,7 +52,7 @@ async function repairOne(
 }
 
 /** The rest of a rehome: how many slices were moved. */
-async function moveOne(parts: AcceptParts, session: string, stopped: () => boolean): Promise<number> {
+async function moveOne(parts: HubParts, session: string, stopped: () => boolean): Promise<number> {
   let slices = 0
   for (let more = true; more && !stopped(); slices += 1) {
     more = (await parts.functions.move(session, 'repair')).more

@@ -4,8 +4,8 @@ import type { Sweep } from './sweep.js'
 /** Everything against everything, and what disagrees put right where the rows say how. */
 export const auditSweep: Sweep = {
   name: 'audit',
-  run: async ({ parts, signal }) => {
-    const { disagreements } = await auditRecord(parts, { repair: true, signal })
+  run: async ({ hub, signal }) => {
+    const { disagreements } = await auditRecord(hub, { repair: true, signal })
     const repaired = disagreements.filter((each) => each.repaired).length
     return {
       found: disagreements.length,

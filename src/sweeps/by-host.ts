@@ -1,7 +1,7 @@
 import { isHoldfastError } from '../contract/errors.js'
 import { hostNames } from '../hub/delivery-places.js'
 import type { HostSweep } from '../record/sweep-functions.js'
-import { type Run, type SweepParts, slicesAtMost, sumOf } from './sweep.js'
+import { type Run, type SweepInput, slicesAtMost, sumOf } from './sweep.js'
 
 /** Hosts that are asked for at once whether they hold anything. */
 const askedAtOnce = 200
@@ -13,10 +13,10 @@ const askedAtOnce = 200
  */
 export async function sweepHosts(
   name: HostSweep,
-  { parts, cursor, signal }: SweepParts,
+  { hub, cursor, signal }: SweepInput,
   { idleToo = false }: { readonly idleToo?: boolean } = {},
 ): Promise<Run> {
-  const { functions, reader, keys } = parts
+  const { functions, reader, keys } = hub
   const [firstHost = '', firstCursor = ''] = cursor === '' ? [] : splitAt(cursor)
   const all = (await hostNames(reader, keys)).sort().filter((host) => host >= firstHost)
   const sum = sumOf()

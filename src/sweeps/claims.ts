@@ -1,4 +1,4 @@
-import type { OpenedHub } from '../hub/open-hub.js'
+import type { HubParts } from '../hub/parts.js'
 import { disagreementsOf } from '../hub/tally.js'
 import { auditSweep } from './audit.js'
 import { sweepHosts } from './by-host.js'
@@ -16,21 +16,21 @@ const auditShare = 20
 export const claimsSweep: Sweep = {
   name: 'claims',
   run: async (given) => {
-    const { parts, signal } = given
+    const { hub, signal } = given
     const sum = sumOf()
     const pending = await sweepHosts('claims', given)
     sum.add(pending)
     if (pending.cursor !== '' || signal.aborted) return sum.run(pending.cursor)
-    const totals = disagreementsOf(await parts.functions.tally())
-    if (totals.length > 0 && (await mayAudit(parts))) sum.add(await audit(parts, signal))
+    const totals = disagreementsOf(await hub.functions.tally())
+    if (totals.length > 0 && (await mayAudit(hub))) sum.add(await audit(hub, signal))
     return sum.run('')
   },
 }
 
-async function audit(parts: OpenedHub, signal: AbortSignal) {
+async function audit(hub: HubParts, signal: AbortSignal) {
   const startedAt = performance.now()
-  const run = await auditSweep.run({ parts, cursor: '', signal })
-  await parts.functions.noteSweep('audit', {
+  const run = await auditSweep.run({ hub, cursor: '', signal })
+  await hub.functions.noteSweep('audit', {
     ...run,
     by: 'claims',
     durationMs: performance.now() - startedAt,
@@ -38,7 +38,7 @@ async function audit(parts: OpenedHub, signal: AbortSignal) {
   return run
 }
 
-async function mayAudit({ reader, keys }: OpenedHub): Promise<boolean> {
+async function mayAudit({ reader, keys }: HubParts): Promise<boolean> {
   const [seconds] = await reader.strings(['TIME'])
   const [repaired, lastAt, tookMs] = await reader.strings([
     'HMGET',

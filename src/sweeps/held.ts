@@ -3,5 +3,5 @@ import { type Sweep, sweepSlices } from './sweep.js'
 /** Holds that were lifted, lapsed or taken away by hand give back what they parked. */
 export const heldSweep: Sweep = {
   name: 'held',
-  run: (parts) => sweepSlices(parts, (cursor) => parts.parts.functions.sweepHub('held', cursor)),
+  run: (input) => sweepSlices(input, (cursor) => input.hub.functions.sweepHub('held', cursor)),
 }

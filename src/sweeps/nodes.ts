@@ -4,5 +4,5 @@ import type { Sweep } from './sweep.js'
 /** Dead consumers leave their groups, only when they own nothing. */
 export const nodesSweep: Sweep = {
   name: 'nodes',
-  run: (parts) => sweepHosts('nodes', parts, { idleToo: true }),
+  run: (input) => sweepHosts('nodes', input, { idleToo: true }),
 }

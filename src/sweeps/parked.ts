@@ -11,7 +11,7 @@ export const parkedSweep: Sweep = {
   run: async (given) => {
     const run = await sweepHosts('parked', given)
     if (run.left === 0) return run
-    const refilled = await refillLanes(given.parts, given.signal)
+    const refilled = await refillLanes(given.hub, given.signal)
     const stillLeft = Math.max(0, run.left - refilled.lanes)
     return {
       ...run,

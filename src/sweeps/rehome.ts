@@ -3,5 +3,5 @@ import { type Sweep, sweepSlices } from './sweep.js'
 /** Sessions of gone hosts go elsewhere, where `rehome_on_redrive` allows; the moves are obligations. */
 export const rehomeSweep: Sweep = {
   name: 'rehome',
-  run: (parts) => sweepSlices(parts, (cursor) => parts.parts.functions.sweepHub('rehome', cursor)),
+  run: (input) => sweepSlices(input, (cursor) => input.hub.functions.sweepHub('rehome', cursor)),
 }

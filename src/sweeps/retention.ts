@@ -6,10 +6,10 @@ const slicesARun = 500
 /** What was settled longer ago than `retention_ms` goes, oldest first; never anything without an outcome. */
 export const retentionSweep: Sweep = {
   name: 'retention',
-  run: async ({ parts, signal }) => {
+  run: async ({ hub, signal }) => {
     let [messages, deliveries, effects] = [0, 0, 0]
     for (let slice = 0; slice < slicesARun && !signal.aborted; slice += 1) {
-      const pruned = await parts.functions.prune(rowsASlice)
+      const pruned = await hub.functions.prune(rowsASlice)
       messages += pruned.messages
       deliveries += pruned.deliveries
       effects += pruned.effects

@@ -1,6 +1,6 @@
 import { isHoldfastError } from '../contract/errors.js'
 import type { SweepName } from '../contract/sweeps.js'
-import type { OpenedHub } from '../hub/open-hub.js'
+import type { HubParts } from '../hub/parts.js'
 import type { SweepRun } from '../record/sweep-functions.js'
 import { registry } from './registry.js'
 
@@ -15,23 +15,23 @@ export interface RunOptions {
  * @throws STORE_UNAVAILABLE, DEADLINE_EXCEEDED, STORE_UNKNOWN when not even that could be written
  */
 export async function runSweep(
-  parts: OpenedHub,
+  hub: HubParts,
   name: SweepName,
   { by, signal }: RunOptions,
 ): Promise<SweepRun> {
   const startedAt = performance.now()
-  const cursor = (await parts.reader.one(['HGET', parts.keys.sweep(name), 'cursor'])) ?? ''
-  const sweep = () => registry[name].run({ parts, cursor: String(cursor), signal })
+  const cursor = (await hub.reader.one(['HGET', hub.keys.sweep(name), 'cursor'])) ?? ''
+  const sweep = () => registry[name].run({ hub, cursor: String(cursor), signal })
   const run = await sweep()
     .catch(async (error: unknown) => {
       if (!isWrongType(error)) throw error
       // A key of the hub is no index any more: it is set aside, and the sweep goes over what is left.
-      await parts.functions.reconcileLists('types', { repair: true })
+      await hub.functions.reconcileLists('types', { repair: true })
       return await sweep()
     })
     .catch((error: unknown) => ({ ...nothing, cursor: '', error: messageOf(error) }))
   const noted: SweepRun = { ...run, by, durationMs: performance.now() - startedAt }
-  await parts.functions.noteSweep(name, noted)
+  await hub.functions.noteSweep(name, noted)
   return noted
 }
 

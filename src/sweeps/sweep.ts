@@ -1,10 +1,10 @@
 import type { SweepName, Swept } from '../contract/sweeps.js'
-import type { OpenedHub } from '../hub/open-hub.js'
+import type { HubParts } from '../hub/parts.js'
 import type { Slice } from '../record/sweep-functions.js'
 
 /** What a sweep works with. */
-export interface SweepParts {
-  readonly parts: OpenedHub
+export interface SweepInput {
+  readonly hub: HubParts
   /** Where the run before stopped, when it did not come to its end; empty at first. */
   readonly cursor: string
   /** Asks it to stop after the slice under way. */
@@ -19,7 +19,7 @@ export interface Run extends Swept {
 /** One sweep: idempotent, bounded, harmless when doubled. */
 export interface Sweep {
   readonly name: SweepName
-  run(parts: SweepParts): Promise<Run>
+  run(input: SweepInput): Promise<Run>
 }
 
 const notesKept = 20
@@ -49,7 +49,7 @@ export const slicesAtMost = 5000
 
 /** Calls slice after slice, from where the run before stopped, to the end, the bound or the stop. */
 export async function sweepSlices(
-  { cursor, signal }: SweepParts,
+  { cursor, signal }: SweepInput,
   slice: (cursor: string) => Promise<Slice>,
 ): Promise<Run> {
   const sum = sumOf()
