@@ -1,7 +1,7 @@
 -- hf_reconcile: compares delivery rows with every index that should name them, and puts the indexes right. In order.
 -- KEYS   1 tag
 -- ARGV   repair(0|1) lanes(1: also whether the lane of a parked delivery lists it, which is searched) delivery...
--- REPLY  rows [[id, state ('' without a row), settled (failed|done|terminal|''), parked 0|1, host, entry, problem, repaired 0|1, problem, repaired...]...]
+-- REPLY  rows [[id, state ('' without a row), settled (failed|done|terminal|''), parked 0|1, host, entry, code, problem, repaired 0|1, code...]...]
 -- ERRORS STORE_UNKNOWN INVALID_ARGUMENT
 -- STATES none: rows stay, indexes are made to agree with them
 do
@@ -15,6 +15,7 @@ do
       words[4] = row.state == 'queued' and row.parked_by and 1 or 0
     end
     for _, each in ipairs(found) do
+      words[#words + 1] = each.code
       words[#words + 1] = each.what
       words[#words + 1] = each.repaired and 1 or 0
     end

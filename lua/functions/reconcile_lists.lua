@@ -1,7 +1,7 @@
 -- hf_reconcile_lists: the hub's own indexes: their types, or a slice of one list, or effect and session rows.
 -- KEYS   1 tag
 -- ARGV   what(types|held|unknown|effects|sessions|nodes) repair(0|1) cursor (held, unknown; '' to begin), or id...
--- REPLY  cursor ('' at the end), found [about, what, repaired 0|1, about, ...]
+-- REPLY  cursor ('' at the end), found [about, code, what, repaired 0|1, about, ...]
 -- ERRORS STORE_UNKNOWN INVALID_ARGUMENT
 -- STATES none
 do

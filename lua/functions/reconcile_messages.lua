@@ -1,7 +1,7 @@
 -- hf_reconcile_messages: compares message rows with their deliveries, their keys and the obligations.
 -- KEYS   1 tag
 -- ARGV   repair(0|1|2: also list them anew for retention, whose list was gone) message...
--- REPLY  rows [[id, problem, repaired 0|1, problem, repaired...]...], of those where something was found
+-- REPLY  rows [[id, code, problem, repaired 0|1, code...]...], of those where something was found
 -- ERRORS STORE_UNKNOWN INVALID_ARGUMENT
 -- STATES none
 do
@@ -19,6 +19,7 @@ do
       if #found > 0 then
         local words = { argv[at] }
         for _, each in ipairs(found) do
+          words[#words + 1] = each.code
           words[#words + 1] = each.what
           words[#words + 1] = each.repaired and 1 or 0
         end

@@ -3,47 +3,10 @@
 
 local SEQUENCES_A_CALL = 100 -- message ids that one entry of the log stands for
 
-local function is_session(recipient) return string.byte(recipient, 1) == 115 end -- s
-
--- A recipient is `host:<h>` or `session:<s>`.
-local function check_recipient(text)
-  -- Most are this; the rest is told what is wrong with it.
-  if #text <= 68 and string.find(text, '^host:[a-z0-9][a-z0-9._-]*$') and string.find(text, '[a-z0-9]$') then return end
-  if string.sub(text, 1, 5) == 'host:' then
-    hf.host_id(string.sub(text, 6))
-  elseif string.sub(text, 1, 8) == 'session:' then
-    hf.id(string.sub(text, 9), 'session')
-  else
-    hf.refuse('INVALID_ARGUMENT', 'a recipient is host:<h> or session:<s>, not "' .. text .. '"')
-  end
-end
-
--- Named twice is named once.
-function hf.read_recipients(argv, first, last)
-  local recipients, seen, total = {}, {}, 0
-  for at = first, last do
-    local text = argv[at]
-    if not seen[text] then
-      check_recipient(text)
-      seen[text] = true
-      total = total + 1
-      recipients[total] = text
-    end
-  end
-  return recipients
-end
-
--- The host a recipient is routed to now, and its session; refuses NO_ROUTE.
-local function route(ctx, recipient)
-  if not is_session(recipient) then return string.sub(recipient, 6), nil end
-  local session = string.sub(recipient, 9)
-  return hf.route_session(ctx, session), session
-end
-
 -- Refuses the whole message for one full host; what this call accepted before it counts too.
 local function check_queue(ctx, recipients, most)
   for _, recipient in ipairs(recipients) do
-    local host = route(ctx, recipient)
+    local host = hf.route(ctx, recipient)
     local queued = redis.call('XLEN', hf.key.stream(ctx.tag, host)) + (ctx.queuing[host] or 0)
     if queued >= most then
       hf.refuse('HOST_FULL', 'host ' .. host .. ' has ' .. queued .. ' entries queued, max_queued_per_host is ' .. most .. '; nothing was accepted')
@@ -61,86 +24,14 @@ local function check_routes(ctx, recipients, inline)
   local closed = hf.setting(ctx, 'open_hosts') == 0
   local every = closed or any_retired(ctx)
   for at, recipient in ipairs(recipients) do
-    if at <= inline or every or is_session(recipient) then
-      local host = route(ctx, recipient)
+    if at <= inline or every or hf.is_session(recipient) then
+      local host = hf.route(ctx, recipient)
       if at <= inline or closed then hf.route_host(ctx, host) end
       if any_retired(ctx) and hf.is_retired(ctx, host) then
         hf.refuse('HOST_RETIRED', 'host ' .. host .. ' is retired; nothing was accepted')
       end
     end
   end
-end
-
--- A host that was retired while a fan-out was under way: its deliveries are made, and held.
-local function hold_where_retired(ctx, made)
-  for _, delivery in ipairs(made) do
-    if hf.is_retired(ctx, delivery[4]) then
-      hf.hold_delivery(ctx, hf.read_delivery(ctx, delivery[2]), 'retired', 'fan_out')
-      delivery[8] = 'held'
-    end
-  end
-end
-
--- When a delivery is to be looked at, should nobody claim or begin it before; nil without a deadline.
-local function first_deadline(header)
-  local deliver_by, execute_by = tonumber(header.deliver_by), tonumber(header.execute_by)
-  return deliver_by and execute_by and math.min(deliver_by, execute_by) or deliver_by or execute_by
-end
-
--- Refuses before anything is written where a list that a delivery goes into is none.
-local function check_lists(ctx, header, recipients, most)
-  if header.deliver_by or header.execute_by then hf.expect_type(hf.key.deadlines(ctx.tag), 'zset') end
-  for at = 1, most do
-    local _, session = route(ctx, recipients[at])
-    if session then hf.expect_type(hf.key.session_deliveries(ctx.tag, session), 'zset') end
-  end
-end
-
-local function delivery_id(message, number) return message .. '.' .. number end
-
-local function is_made(ctx, message, number)
-  return redis.call('EXISTS', hf.key.delivery(ctx.tag, delivery_id(message, number))) == 1
-end
-
--- Makes deliveries number `first` and on, one per recipient; answers them for the reply.
-local function make_deliveries(ctx, message, header, recipients, first)
-  local made = {}
-  for at, recipient in ipairs(recipients) do
-    local host, session = route(ctx, recipient)
-    local known = hf.route_host(ctx, host)
-    hf.register_host(ctx, host, known.known)
-    if not known.group_made then hf.make_group(ctx, host) end
-    known.known, known.group_made = true, true
-    local id = delivery_id(message, first + at - 1)
-    local entry = hf.enqueue(ctx, host, id)
-    local row = {
-      'HSET', hf.key.delivery(ctx.tag, id), 'state', 'queued', 'epoch', '0', 'host', host, 'entry', entry,
-      'conversation', header.conversation, 'attempts', '0', 'queued_at', ctx.at,
-    }
-    if header.deliver_by then
-      row[#row + 1] = 'deliver_by'
-      row[#row + 1] = header.deliver_by
-    end
-    if header.execute_by then
-      row[#row + 1] = 'execute_by'
-      row[#row + 1] = header.execute_by
-    end
-    if session then
-      row[#row + 1] = 'session'
-      row[#row + 1] = session
-    end
-    redis.call(unpack(row))
-    hf.count(ctx, 'queued', 1)
-    local deadline = first_deadline(header)
-    if deadline then redis.call('ZADD', hf.key.deadlines(ctx.tag), deadline, id) end
-    if session then
-      local place = redis.call('HINCRBY', hf.key.session(ctx.tag, session), 'deliveries_made', 1)
-      redis.call('ZADD', hf.key.session_deliveries(ctx.tag, session), place, id)
-    end
-    made[at] = { 'id', id, 'host', host, 'session', session or '', 'state', 'queued' }
-  end
-  hold_where_retired(ctx, made)
-  return made
 end
 
 -- The ids of so many messages, from the id of the log entry that records their acceptance: `<ms>-<n>`, where n is
@@ -176,14 +67,6 @@ end
 
 local OPTIONAL = { 'parent', 'content_type', 'deliver_by', 'execute_by', 'resend_of' }
 
--- What a message owes beyond its first deliveries is named by a list, and its obligation.
-local function owe_the_rest(ctx, id, recipients, inline)
-  for first = inline + 1, #recipients, 1000 do
-    redis.call('RPUSH', hf.key.recipients(ctx.tag, id), unpack(recipients, first, math.min(first + 999, #recipients)))
-  end
-  redis.call('ZADD', hf.key.obligations(ctx.tag), ctx.at, id)
-end
-
 -- The key comes last: until it stands, nothing was accepted.
 local function store_message(ctx, id, item)
   local header, payload, total, inline = item.header, item.payload, #item.recipients, item.inline
@@ -203,7 +86,7 @@ local function store_message(ctx, id, item)
   end
   redis.call(unpack(row))
   redis.call('SET', hf.key.payload(ctx.tag, id), payload)
-  if inline < total then owe_the_rest(ctx, id, item.recipients, inline) end
+  if inline < total then hf.owe_the_rest(ctx, id, item.recipients, inline) end
   redis.call('SET', hf.key.idempotency(ctx.tag, header.key), id .. ' ' .. header.fingerprint)
 end
 
@@ -244,7 +127,7 @@ local function check(ctx, item)
   if item.inline < #recipients then hf.expect_type(hf.key.obligations(ctx.tag), 'zset') end
   if #recipients == 0 then hf.expect_type(hf.key.settled_days(ctx.tag), 'set') end
   check_routes(ctx, recipients, item.inline)
-  check_lists(ctx, header, recipients, item.inline)
+  hf.check_lists(ctx, header, recipients, item.inline)
   local most_queued = hf.setting(ctx, 'max_queued_per_host')
   if most_queued > 0 then check_queue(ctx, recipients, most_queued) end
   return nil
@@ -252,7 +135,7 @@ end
 
 local function note_hosts(ctx, item)
   for at = 1, item.inline do
-    local host = route(ctx, item.recipients[at])
+    local host = hf.route(ctx, item.recipients[at])
     hf.wakes(ctx, host)
     ctx.queuing[host] = (ctx.queuing[host] or 0) + 1
   end
@@ -265,19 +148,10 @@ local function make_first(ctx, id, item)
     first = {}
     for at = 1, inline do first[at] = recipients[at] end
   end
-  local made = make_deliveries(ctx, id, header, first, 1)
+  local made = hf.make_deliveries(ctx, id, header, first, 1)
   return {
     'id', id, 'replayed', 0, 'recipients', #recipients, 'made', inline, 'log_id', ctx.log_id, 'deliveries', made,
   }
-end
-
--- What a failed write left out is owed: a function that fails is not undone, and the key stands.
-local function owe_what_is_not_made(ctx, id, item)
-  local made = 0
-  while made < item.inline and is_made(ctx, id, made + 1) do made = made + 1 end
-  redis.call('HSET', hf.key.message(ctx.tag, id), 'made', made)
-  redis.call('DEL', hf.key.recipients(ctx.tag, id))
-  owe_the_rest(ctx, id, item.recipients, made)
 end
 
 -- Sets `reply`; where the server refuses a write, as it does to a user who may not make it, `failure`: then nothing was
@@ -294,7 +168,7 @@ local function store(ctx, id, item)
   if made then
     item.reply = reply
   else
-    owe_what_is_not_made(ctx, id, item)
+    hf.owe_what_is_not_made(ctx, id, item)
     item.failure = reply
   end
 end
@@ -347,37 +221,5 @@ function hf.read_message(argv, first, last)
     },
     payload = argv[first + 10],
     recipients = hf.read_recipients(argv, first + 11, last),
-  }
-end
-
--- Fan-out: the next chunk of what a message still owes. Harmless to repeat.
-function hf.fan_out(ctx, id, chunk)
-  local key = hf.key.message(ctx.tag, id)
-  local row = redis.call('HMGET', key, 'conversation', 'deliver_by', 'execute_by', 'recipients', 'made', 'sender')
-  if not row[1] then hf.refuse('MESSAGE_NOT_FOUND', 'no message ' .. id) end
-  local header = { conversation = row[1], deliver_by = row[2] or nil, execute_by = row[3] or nil }
-  local total, made_before = tonumber(row[4]), tonumber(row[5])
-  local owed = redis.call('LRANGE', hf.key.recipients(ctx.tag, id), 0, chunk - 1)
-  if made_before + #owed < total and #owed < chunk then
-    hf.refuse('RECORD_DAMAGED', 'message ' .. id .. ' owes ' .. (total - made_before) .. ' deliveries but names only ' .. #owed)
-  end
-  for _, recipient in ipairs(owed) do
-    check_recipient(recipient)
-    hf.route_host(ctx, (route(ctx, recipient)))
-  end
-  check_lists(ctx, header, owed, #owed)
-  -- A call that failed part-way may have made the first of them: they may be executed by now.
-  local first = made_before + 1
-  while first <= made_before + #owed and is_made(ctx, id, first) do first = first + 1 end
-  local made = make_deliveries(ctx, id, header, { unpack(owed, first - made_before) }, first)
-  if #owed > 0 then
-    redis.call('LTRIM', hf.key.recipients(ctx.tag, id), #owed, -1)
-    redis.call('HSET', key, 'made', made_before + #owed)
-  end
-  if made_before + #owed >= total then redis.call('ZREM', hf.key.obligations(ctx.tag), id) end
-  local extra = #owed > 0 and { 'message', id, 'first', made_before + 1, 'last', made_before + #owed } or nil
-  hf.finish(ctx, 'fan_out', row[6] or 'hub', extra)
-  return {
-    'id', id, 'recipients', total, 'made', made_before + #owed, 'log_id', hf.last_log_id(ctx), 'deliveries', made,
   }
 end

@@ -46,7 +46,8 @@ function hf.now_ms()
   return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 end
 
-local function check_tag(keys)
+-- The tag of a hub, which is the one key of every function.
+function hf.check_tag(keys)
   local tag = keys[1]
   if #keys ~= 1 or not string.find(tag, '^{[a-z0-9._-]+}$') then
     hf.refuse('INVALID_ARGUMENT', 'exactly one key is passed: the hub tag, such as {hf}')
@@ -56,7 +57,7 @@ end
 
 -- Opens a call on an existing record: refuses STORE_UNKNOWN where there is none, or one of another layout.
 function hf.open(keys)
-  local tag = check_tag(keys)
+  local tag = hf.check_tag(keys)
   local identity = redis.call('HMGET', hf.key.identity(tag), 'store_id', 'schema', 'generation', 'attested')
   if not identity[1] or not identity[3] then
     hf.refuse('STORE_UNKNOWN', 'there is no record under ' .. tag .. '; holdfast init makes one')
@@ -82,7 +83,6 @@ function hf.open(keys)
   }
 end
 
-function hf.check_tag(keys) return check_tag(keys) end
 hf.schema = SCHEMA
 hf.EPOCH_OF_GENERATIONS_MS = 1735689600000 -- 2025-01-01: generations after a loss count minutes from here
 

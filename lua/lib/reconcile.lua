@@ -1,30 +1,6 @@
 -- Reconcile: one delivery's row against the indexes that should name it. The row is the truth; what it says is put
 -- right in the index. What cannot be put right is only told.
 
--- Moves a key of a wrong type out of the way, where it stays as evidence.
-local function set_aside(ctx, key)
-  local name = ctx.tag .. ':damaged:' .. string.sub(key, #ctx.tag + 2) .. ':' .. ctx.now
-  redis.call('RENAME', key, name)
-  return name
-end
-
-local function note(found, what, repaired)
-  found[#found + 1] = { what = what, repaired = repaired and true or false }
-end
-
--- Whether an index can be worked on: of its type, or not there. A key of another type is set aside where repairing.
-function hf.usable(ctx, key, type_name, found, repair)
-  ctx.usable = ctx.usable or {}
-  if ctx.usable[key] then return true end
-  local type_found = redis.call('TYPE', key)['ok']
-  if type_found ~= 'none' and type_found ~= type_name then
-    note(found, key .. ' is a ' .. type_found .. ', not a ' .. type_name .. (repair and '; set aside as ' .. set_aside(ctx, key) or ''), repair)
-    if not repair then return false end
-  end
-  ctx.usable[key] = true
-  return true
-end
-
 -- The consumer under which an entry is pending: a name, nil, or false where the group is gone.
 local function pending_under(ctx, host, entry)
   local found = redis.pcall('XPENDING', hf.key.stream(ctx.tag, host), 'nodes', entry, entry, 1)
@@ -52,16 +28,16 @@ end
 local function check_pending(ctx, row, found, repair)
   local consumer = pending_under(ctx, row.host, row.entry)
   if consumer == false then
-    note(found, 'the group of ' .. hf.key.stream(ctx.tag, row.host) .. ' is gone', repair)
+    hf.note(found, 'group_missing', 'the group of ' .. hf.key.stream(ctx.tag, row.host) .. ' is gone', repair)
     if not repair then return end
     hf.make_group(ctx, row.host)
     consumer = nil
   end
   if row.state ~= 'queued' and consumer ~= row.owner then
-    note(found, 'pending under ' .. (consumer or 'nobody') .. ', owner is ' .. row.owner, repair)
+    hf.note(found, 'pending_elsewhere', 'pending under ' .. (consumer or 'nobody') .. ', owner is ' .. row.owner, repair)
     if repair then give_to_owner(ctx, row) end
   elseif row.state == 'queued' and consumer then
-    note(found, 'read by ' .. consumer .. ' and never claimed', repair)
+    hf.note(found, 'read_unclaimed', 'read by ' .. consumer .. ' and never claimed', repair)
     if repair and row.parked_by then
       redis.call('XACK', hf.key.stream(ctx.tag, row.host), 'nodes', row.entry)
     elseif repair then
@@ -79,13 +55,13 @@ function hf.check_entry(ctx, row, found, repair)
   local is_there = entry[1] and entry[1][2][2] == row.id
   if not is_in_stream(row) then
     if is_there then
-      note(found, 'its entry is still in the stream', repair)
+      hf.note(found, 'entry_left_over', 'its entry is still in the stream', repair)
       if repair then hf.leave_stream(ctx, row.host, row.entry) end
     end
     return
   end
   if not is_there then
-    note(found, 'its entry is gone from the stream', repair)
+    hf.note(found, 'entry_missing', 'its entry is gone from the stream', repair)
     if not repair then return end
     if redis.call('EXISTS', stream) == 0 then hf.make_group(ctx, row.host) end
     enter_anew(ctx, row)
@@ -122,11 +98,11 @@ function hf.check_lane(ctx, row, found, repair)
   local list, parked = hf.key.lane(ctx.tag, row.host, lane), hf.key.parked(ctx.tag, row.host)
   if not hf.usable(ctx, list, 'list', found, repair) or not hf.usable(ctx, parked, 'zset', found, repair) then return end
   if not is_listed(ctx, list, row) then
-    note(found, 'its lane does not list it', repair)
+    hf.note(found, 'lane_unlisted', 'its lane does not list it', repair)
     if repair then redis.call('LPUSH', list, row.id) end
   end
   if not redis.call('ZSCORE', parked, lane) then
-    note(found, 'its lane is not listed as parked', repair)
+    hf.note(found, 'lane_unparked', 'its lane is not listed as parked', repair)
     if repair then
       redis.call('ZADD', parked, 'NX', ctx.now, lane)
       redis.call('SADD', hf.key.parked_hosts(ctx.tag), row.host)
@@ -138,7 +114,7 @@ end
 -- Membership of a sorted set that the row's state demands.
 local function check_listed(ctx, key, member, score, found, repair, what)
   if not hf.usable(ctx, key, 'zset', found, repair) or redis.call('ZSCORE', key, member) then return end
-  note(found, what, repair)
+  hf.note(found, 'unlisted', what, repair)
   if repair then redis.call('ZADD', key, score, member) end
 end
 
@@ -153,7 +129,7 @@ local function check_held(ctx, row, found, repair)
       'what ' .. row.held_fence .. ' holds does not list it')
     if hf.usable(ctx, hf.key.holding(ctx.tag), 'set', found, repair)
       and redis.call('SISMEMBER', hf.key.holding(ctx.tag), row.held_fence) == 0 then
-      note(found, row.held_fence .. ' is not among the holds that keep something', repair)
+      hf.note(found, 'unlisted', row.held_fence .. ' is not among the holds that keep something', repair)
       if repair then redis.call('SADD', hf.key.holding(ctx.tag), row.held_fence) end
     end
   end
@@ -162,20 +138,20 @@ end
 local function check_session(ctx, row, found, repair)
   if not is_unfinished(row) then return end
   if not hf.session(ctx, row.session) then
-    note(found, 'the row of session ' .. row.session .. ' is gone')
+    hf.note(found, 'row_missing', 'the row of session ' .. row.session .. ' is gone')
     return
   end
   local list = hf.key.session_deliveries(ctx.tag, row.session)
   if not hf.usable(ctx, list, 'zset', found, repair) then return end
   if not redis.call('ZSCORE', list, row.id) then
-    note(found, 'session ' .. row.session .. ' does not list it', repair)
+    hf.note(found, 'unlisted', 'session ' .. row.session .. ' does not list it', repair)
     if repair then
       redis.call('ZADD', list, redis.call('HINCRBY', hf.key.session(ctx.tag, row.session), 'deliveries_made', 1), row.id)
     end
   end
   if hf.is_executing(row) and hf.usable(ctx, hf.key.session_attempts(ctx.tag, row.session), 'set', found, repair)
     and redis.call('SISMEMBER', hf.key.session_attempts(ctx.tag, row.session), row.id) == 0 then
-    note(found, 'session ' .. row.session .. ' does not list its open attempt', repair)
+    hf.note(found, 'unlisted', 'session ' .. row.session .. ' does not list its open attempt', repair)
     if repair then redis.call('SADD', hf.key.session_attempts(ctx.tag, row.session), row.id) end
   end
 end
@@ -187,14 +163,14 @@ local function check_host(ctx, row, found, repair)
   ctx.known_hosts[row.host] = true
   if redis.call('SISMEMBER', hf.key.hosts(ctx.tag), row.host) == 1
     and redis.call('HEXISTS', hf.key.host(ctx.tag, row.host), 'first_seen_at') == 1 then return end
-  note(found, 'host ' .. row.host .. ' is not registered', repair)
+  hf.note(found, 'unlisted', 'host ' .. row.host .. ' is not registered', repair)
   if repair then hf.register_host(ctx, row.host, false) end
 end
 
 local function check_message(ctx, row, found)
-  if redis.call('EXISTS', hf.key.message(ctx.tag, row.message)) == 0 then note(found, 'the row of its message is gone') end
+  if redis.call('EXISTS', hf.key.message(ctx.tag, row.message)) == 0 then hf.note(found, 'row_missing', 'the row of its message is gone') end
   if is_unfinished(row) and redis.call('EXISTS', hf.key.payload(ctx.tag, row.message)) == 0 then
-    note(found, 'the payload of its message is gone')
+    hf.note(found, 'payload_missing', 'the payload of its message is gone')
   end
 end
 
@@ -212,12 +188,12 @@ function hf.reconcile(ctx, id, repair, lanes)
   local key = hf.key.delivery(ctx.tag, id)
   local type_found = redis.call('TYPE', key)['ok']
   if type_found ~= 'hash' then
-    if type_found ~= 'none' then note(found, 'its row is a ' .. type_found .. ', not a hash') end
+    if type_found ~= 'none' then hf.note(found, 'row_damaged', 'its row is a ' .. type_found .. ', not a hash') end
     return nil, found
   end
   local row = hf.read_delivery(ctx, id)
   if not row or not row.host or not row.message or not row.epoch then
-    note(found, 'its row lacks what decides')
+    hf.note(found, 'row_damaged', 'its row lacks what decides')
     return nil, found
   end
   check_host(ctx, row, found, repair)

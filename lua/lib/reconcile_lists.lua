@@ -2,10 +2,6 @@
 
 local MEMBERS_A_SLICE = 200
 
-local function note(found, about, what, repaired)
-  found[#found + 1] = { about = about, what = what, repaired = repaired and true or false }
-end
-
 -- The hub-wide keys by type. A wrong one is set aside, so that it fills again; but never the fences, for that would
 -- lift them all: until somebody mends them nothing is claimed.
 function hf.reconcile_types(ctx, repair)
@@ -20,13 +16,11 @@ function hf.reconcile_types(ctx, repair)
     { hf.key.retired(ctx.tag), 'set' }, { hf.key.log(ctx.tag), 'stream' },
   }
   for _, each in ipairs(keys) do
-    local here = {}
-    hf.usable(ctx, each[1], each[2], here, repair)
-    for _, one in ipairs(here) do note(found, each[1], one.what, one.repaired) end
+    hf.usable(ctx, each[1], each[2], found, repair, each[1])
   end
   local fences = redis.call('TYPE', hf.key.fences(ctx.tag))['ok']
   if fences ~= 'none' and fences ~= 'hash' then
-    note(found, hf.key.fences(ctx.tag), 'is a ' .. fences .. ', not a hash: nothing is claimed until somebody mends it', false)
+    hf.note(found, 'wrong_type', 'is a ' .. fences .. ', not a hash: nothing is claimed until somebody mends it', false, hf.key.fences(ctx.tag))
   end
   return found
 end
@@ -66,7 +60,7 @@ function hf.reconcile_list(ctx, name, cursor, repair)
     local member = scanned[2][at]
     local why = LISTS[name](ctx, member)
     if why then
-      note(found, member, why, repair)
+      hf.note(found, 'listed_wrongly', why, repair, member)
       if repair then redis.call('ZREM', key, member) end
     end
   end
@@ -76,17 +70,17 @@ end
 -- Effects, sessions and nodes: rows that their lists do not name.
 function hf.reconcile_effect(ctx, id, repair, found)
   local row = redis.call('TYPE', hf.key.effect(ctx.tag, id))['ok'] == 'hash' and hf.read_effect(ctx, id)
-  if not row then return note(found, hf.key.effect(ctx.tag, id), 'its row lacks what decides') end
+  if not row then return hf.note(found, 'row_damaged', 'its row lacks what decides', false, hf.key.effect(ctx.tag, id)) end
   if not redis.call('ZSCORE', hf.key.effects(ctx.tag), id) then
-    note(found, 'effect ' .. id, 'the effects do not list it', repair)
+    hf.note(found, 'unlisted', 'the effects do not list it', repair, 'effect ' .. id)
     if repair then redis.call('ZADD', hf.key.effects(ctx.tag), row.started_at or ctx.now, id) end
   end
   if row.status == 'executing' and row.unknown_reason ~= '' and not redis.call('ZSCORE', hf.key.unknown(ctx.tag), hf.unknown_member(row)) then
-    note(found, 'effect ' .. id, 'the unknown list does not name it', repair)
+    hf.note(found, 'unlisted', 'the unknown list does not name it', repair, 'effect ' .. id)
     if repair then redis.call('ZADD', hf.key.unknown(ctx.tag), ctx.now, hf.unknown_member(row)) end
   end
   if row.status == 'executing' and not redis.call('ZSCORE', hf.key.executing(ctx.tag), id) then
-    note(found, 'effect ' .. id, 'executing, but not listed so', repair)
+    hf.note(found, 'unlisted', 'executing, but not listed so', repair, 'effect ' .. id)
     if repair then redis.call('ZADD', hf.key.executing(ctx.tag), row.started_at or ctx.now, id) end
   end
 end
@@ -97,14 +91,14 @@ function hf.reconcile_node(ctx, name, repair, found)
   id = id and hf.unescape(id)
   local key = host and hf.key.node(ctx.tag, host, id)
   local node = key and redis.call('TYPE', key)['ok'] == 'hash' and hf.read_node(ctx, host, id)
-  if not node then return note(found, 'node ' .. name, 'its row lacks what decides') end
+  if not node then return hf.note(found, 'row_damaged', 'its row lacks what decides', false, 'node ' .. name) end
   if not hf.usable(ctx, hf.key.host(ctx.tag, host), 'hash', {}, false) then return end
   if node.state ~= 'left' and not redis.call('ZSCORE', hf.key.nodes(ctx.tag), host .. '/' .. id) then
-    note(found, 'node ' .. name, 'the nodes do not list it', repair)
+    hf.note(found, 'unlisted', 'the nodes do not list it', repair, 'node ' .. name)
     if repair then redis.call('ZADD', hf.key.nodes(ctx.tag), node.heartbeat_at, host .. '/' .. id) end
   end
   if redis.call('HEXISTS', hf.key.host(ctx.tag, host), 'node:' .. id) == 0 then
-    note(found, 'node ' .. name, 'the row of its host does not name it', repair)
+    hf.note(found, 'unlisted', 'the row of its host does not name it', repair, 'node ' .. name)
     if repair then
       hf.register_host(ctx, host, redis.call('HEXISTS', hf.key.host(ctx.tag, host), 'first_seen_at') == 1)
       redis.call('HSET', hf.key.host(ctx.tag, host), 'node:' .. id, ctx.now, 'joined_at', ctx.now, 'peers_look_at', 0)
@@ -115,20 +109,19 @@ end
 function hf.reconcile_session(ctx, id, repair, found)
   local key = hf.key.session(ctx.tag, id)
   local row = redis.call('TYPE', key)['ok'] == 'hash' and hf.session(ctx, id)
-  if not row then return note(found, key, 'its row lacks what decides') end
+  if not row then return hf.note(found, 'row_damaged', 'its row lacks what decides', false, key) end
   if not redis.call('ZSCORE', hf.key.sessions(ctx.tag), id) then
-    note(found, 'session ' .. id, 'the sessions do not list it', repair)
+    hf.note(found, 'unlisted', 'the sessions do not list it', repair, 'session ' .. id)
     if repair then redis.call('ZADD', hf.key.sessions(ctx.tag), tonumber(row.opened_at) or ctx.now, id) end
   end
-  local here = {}
-  if row.parent ~= '' and not hf.usable(ctx, hf.key.children(ctx.tag, row.parent), 'set', here, repair) then return end
-  for _, each in ipairs(here) do note(found, 'session ' .. row.parent, each.what, each.repaired) end
+  local children = hf.key.children(ctx.tag, row.parent)
+  if row.parent ~= '' and not hf.usable(ctx, children, 'set', found, repair, 'session ' .. row.parent) then return end
   if row.parent ~= '' and redis.call('SISMEMBER', hf.key.children(ctx.tag, row.parent), id) == 0 then
-    note(found, 'session ' .. id, 'its parent ' .. row.parent .. ' does not list it', repair)
+    hf.note(found, 'unlisted', 'its parent ' .. row.parent .. ' does not list it', repair, 'session ' .. id)
     if repair then redis.call('SADD', hf.key.children(ctx.tag, row.parent), id) end
   end
   if row.moving_from ~= '' and not redis.call('ZSCORE', hf.key.obligations(ctx.tag), 'session:' .. id) then
-    note(found, 'session ' .. id, 'its move is not complete, and the obligations do not list it', repair)
+    hf.note(found, 'unlisted', 'its move is not complete, and the obligations do not list it', repair, 'session ' .. id)
     if repair then redis.call('ZADD', hf.key.obligations(ctx.tag), ctx.now, 'session:' .. id) end
   end
 end
@@ -137,6 +130,7 @@ function hf.found_reply(ctx, found, cursor)
   local words, repaired = {}, {}
   for _, each in ipairs(found) do
     words[#words + 1] = each.about
+    words[#words + 1] = each.code
     words[#words + 1] = each.what
     words[#words + 1] = each.repaired and 1 or 0
     if each.repaired then repaired[#repaired + 1] = each.about end

@@ -1,9 +1,5 @@
 -- Reconcile messages: a message's row against its deliveries, its key, and what it owes.
 
-local function note(found, what, repaired)
-  found[#found + 1] = { what = what, repaired = repaired and true or false }
-end
-
 local function count_settled(ctx, id, made)
   local settled, missing = 0, 0
   for number = 1, made do
@@ -21,11 +17,11 @@ local function check_owed(ctx, row, found, repair)
   if row.made >= row.recipients or row.pruned_from then return end
   local owed = redis.call('LLEN', hf.key.recipients(ctx.tag, row.id))
   if row.made + owed ~= row.recipients then
-    note(found, row.made .. ' of ' .. row.recipients .. ' deliveries made, but ' .. owed .. ' recipients are owed')
+    hf.note(found, 'fan_out_contradicts', row.made .. ' of ' .. row.recipients .. ' deliveries made, but ' .. owed .. ' recipients are owed')
   end
   if not hf.usable(ctx, hf.key.obligations(ctx.tag), 'zset', found, repair) then return end
   if not redis.call('ZSCORE', hf.key.obligations(ctx.tag), row.id) then
-    note(found, 'its fan-out is not complete, and the obligations do not list it', repair)
+    hf.note(found, 'unlisted', 'its fan-out is not complete, and the obligations do not list it', repair)
     if repair then redis.call('ZADD', hf.key.obligations(ctx.tag), ctx.now, row.id) end
   end
 end
@@ -37,14 +33,14 @@ local function check_retention(ctx, row, found, repair, relist)
   if not hf.usable(ctx, list, 'list', found, repair) then return end
   if relist then
     -- Listed twice is harmless: the second time the message is gone.
-    note(found, list .. ' was gone: listed anew', true)
+    hf.note(found, 'retention_list_missing', list .. ' was gone: listed anew', true)
     redis.call('RPUSH', list, row.id)
     redis.call('SADD', hf.key.settled_days(ctx.tag), day)
   elseif redis.call('EXISTS', list) == 0 then
-    note(found, list .. ' is gone: retention would never find the message')
+    hf.note(found, 'retention_list_missing', list .. ' is gone: retention would never find the message')
   elseif hf.usable(ctx, hf.key.settled_days(ctx.tag), 'set', found, repair)
     and redis.call('SISMEMBER', hf.key.settled_days(ctx.tag), day) == 0 then
-    note(found, 'day ' .. day .. ' is not among the days that retention looks at', repair)
+    hf.note(found, 'unlisted', 'day ' .. day .. ' is not among the days that retention looks at', repair)
     if repair then redis.call('SADD', hf.key.settled_days(ctx.tag), day) end
   end
 end
@@ -64,23 +60,23 @@ function hf.reconcile_message(ctx, id, repair, relist)
   local key = hf.key.message(ctx.tag, id)
   local type_found = redis.call('TYPE', key)['ok']
   if type_found ~= 'hash' then
-    if type_found ~= 'none' then note(found, 'its row is a ' .. type_found .. ', not a hash') end
+    if type_found ~= 'none' then hf.note(found, 'row_damaged', 'its row is a ' .. type_found .. ', not a hash') end
     return found, 0
   end
   local row = read_message(ctx, id)
   if not row then
-    note(found, 'its row lacks what decides')
+    hf.note(found, 'row_damaged', 'its row lacks what decides')
     return found, 0
   end
   check_owed(ctx, row, found, repair)
   if row.key and not row.pruned_from and redis.call('EXISTS', hf.key.idempotency(ctx.tag, row.key)) == 0 then
-    note(found, 'its key "' .. row.key .. '" is gone: the same key would be a new message')
+    hf.note(found, 'key_missing', 'its key "' .. row.key .. '" is gone: the same key would be a new message')
   end
   local settled, missing = count_settled(ctx, id, row.made)
-  if missing > 0 then note(found, missing .. ' of its deliveries have no row') end
+  if missing > 0 then hf.note(found, 'row_missing', missing .. ' of its deliveries have no row') end
   local is_settled = missing == 0 and row.made >= row.recipients and settled >= row.recipients
   if not row.pruned_from and (settled ~= row.settled or (is_settled and not row.settled_at)) and row.recipients > 0 then
-    note(found, 'counted ' .. row.settled .. ' settled deliveries, there are ' .. settled, repair)
+    hf.note(found, 'miscounted', 'counted ' .. row.settled .. ' settled deliveries, there are ' .. settled, repair)
     if repair then
       redis.call('HSET', key, 'settled', settled)
       if is_settled and not row.settled_at then

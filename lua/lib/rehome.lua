@@ -4,39 +4,6 @@ local MOVED_A_CALL = 100
 local CHILDREN_A_CALL = 100
 local HOSTS_LOOKED_AT = 50
 
-local function is_fresh(ctx, node)
-  return node and node.state ~= 'left' and ctx.now - node.heartbeat_at < hf.setting(ctx, 'stale_after_ms') or false
-end
-
--- Whether a node's process may still act: fresh, or nobody is judged at present.
-local function may_live(ctx, node)
-  return node and node.state ~= 'left' and (is_fresh(ctx, node) or not hf.may_judge(ctx)) or false
-end
-
-local function serves(ctx, node, scope)
-  local text = redis.call('HGET', hf.key.node(ctx.tag, node.host, node.id), 'scopes') or ''
-  local parsed, scopes = pcall(cjson.decode, text)
-  if not parsed or type(scopes) ~= 'table' then return false end
-  for _, each in ipairs(scopes) do
-    if each == scope then return true end
-  end
-  return false
-end
-
--- Whether a host has live nodes, and one that is registered for the scope.
-function hf.host_serves(ctx, host, scope)
-  local live = false
-  for _, field in ipairs(redis.call('HKEYS', hf.key.host(ctx.tag, host))) do
-    local id = string.match(field, '^node:(.+)$')
-    local node = id and hf.read_node(ctx, host, id)
-    if is_fresh(ctx, node) then
-      live = true
-      if serves(ctx, node, scope) then return true, true end
-    end
-  end
-  return live, false
-end
-
 local function check_target(ctx, row, to)
   if hf.is_retired(ctx, to) then hf.refuse('HOST_NOT_LIVE', 'host ' .. to .. ' is retired') end
   local live, served = hf.host_serves(ctx, to, row.scope)
@@ -58,17 +25,6 @@ end
 local function check_executors(ctx, row)
   local attempt = live_attempt(ctx, row)
   if attempt then hf.refuse('EXECUTING', 'attempt ' .. attempt) end
-end
-
--- Whether the process that began the open attempt of a delivery may still act on it.
-function hf.executor_lives(ctx, row)
-  local prefix = 'attempt_' .. row.attempts
-  local begun = redis.call('HMGET', hf.key.delivery(ctx.tag, row.id), prefix .. '_node', prefix .. '_incarnation',
-    prefix .. '_ended_at')
-  if begun[3] then return false end
-  local host, id = string.match(begun[1] or '', '^([^/]+)/(.+)$')
-  local node = host and hf.read_node(ctx, host, id)
-  return node and node.incarnation == tonumber(begun[2]) and may_live(ctx, node) or false
 end
 
 -- Flips the owner and owes the moves.

@@ -1,18 +1,5 @@
 -- Why a delivery is where it is: the first that fits of held, unknown, behind a fence, stranded or overdue.
 
-local function live_nodes(ctx, host)
-  local live, total = 0, 0
-  for _, field in ipairs(redis.call('HKEYS', hf.key.host(ctx.tag, host))) do
-    local id = string.match(field, '^node:(.+)$')
-    local node = id and hf.read_node(ctx, host, id)
-    if node then
-      total = total + 1
-      if node.state ~= 'left' and ctx.now - node.heartbeat_at < hf.setting(ctx, 'stale_after_ms') then live = live + 1 end
-    end
-  end
-  return live, total
-end
-
 local function unknown_attempt(ctx, row)
   if row.state == 'unknown' then return row.id end
   local attempt = row.id .. '/' .. row.attempts
@@ -50,10 +37,13 @@ local function why_waiting(ctx, row)
   if fence then
     return 'fenced', fence.field .. ' stands: ' .. tostring(redis.call('HGET', hf.key.fences(ctx.tag), fence.field))
   end
-  local live, total = live_nodes(ctx, row.host)
+  local nodes, live = hf.nodes_of(ctx, row.host), 0
+  for _, node in ipairs(nodes) do
+    if hf.is_fresh(ctx, node) then live = live + 1 end
+  end
   if live == 0 then
-    return 'stranded', total == 0 and 'no node of host ' .. row.host .. ' ever joined'
-      or 'none of the ' .. total .. ' nodes of host ' .. row.host .. ' is live'
+    return 'stranded', #nodes == 0 and 'no node of host ' .. row.host .. ' ever joined'
+      or 'none of the ' .. #nodes .. ' nodes of host ' .. row.host .. ' is live'
   end
   if row.parked_by then return 'parked', 'behind earlier deliveries of its lane; the next claim serves the lane' end
   if row.state == 'queued' then return 'queued', 'waits for the next claim of host ' .. row.host end

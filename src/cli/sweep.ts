@@ -178,6 +178,6 @@ function printAudit({ conservation, deliveries, messages, disagreements, more }:
       ['disagreements', disagreements.length],
     ]),
   )
-  for (const { about, what, look } of disagreements) print(`${about}: ${what}\n  look: ${look}`)
+  for (const { code, about, what, look } of disagreements) print(`${code} ${about}: ${what}\n  look: ${look}`)
   if (more) say('there are more than are told')
 }

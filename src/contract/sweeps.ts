@@ -1,3 +1,5 @@
+import type { ProblemCode } from './problems.js'
+
 /**
  * The sweeps: what puts a hub right without being asked (invariant I7). Each is harmless when doubled, works in bounded
  * slices, and its work grows with the damage, not with the backlog (`audit` excepted, which looks at everything).
@@ -53,6 +55,7 @@ export interface Swept {
 
 /** One disagreement in the record. */
 export interface Disagreement {
+  readonly code: ProblemCode
   /** The key or id that it is about. */
   readonly about: string
   readonly what: string

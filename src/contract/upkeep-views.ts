@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { components } from './components.js'
+import { problemCodes } from './problems.js'
 import { sweepNames } from './sweeps.js'
 import { count, timeMs } from './view-parts.js'
 
@@ -77,8 +78,9 @@ export const auditSchema = z
     messages: count.describe('rows that were looked at'),
     disagreements: z.array(
       z.object({
+        code: z.enum(problemCodes).describe('what kind of problem it is: docs/audit.md'),
         about: z.string().describe('the key or id'),
-        what: z.string(),
+        what: z.string().describe('in words, for people'),
         look: z.string().describe('a line for the shell that shows it'),
         repaired: z.boolean().describe('it was put right; here always false: a sweep does that'),
       }),

@@ -1,4 +1,5 @@
 import { type EffectStatus, effectStatuses } from '../contract/effects.js'
+import type { ProblemCode } from '../contract/problems.js'
 import type { Disagreement } from '../contract/sweeps.js'
 import { unescapePart } from '../record/keys.js'
 import type { Problem, ReconciledDelivery, Tally } from '../record/sweep-functions.js'
@@ -46,8 +47,8 @@ type Counted = Record<(typeof states)[number] | 'finished' | 'done' | 'terminal'
 export async function auditRecord(parts: HubParts, options: AuditOptions): Promise<Audit> {
   const { functions, keys } = parts
   const told: Disagreement[] = []
-  const tell: Tell = (about, { what, repaired }, look) => {
-    told.push({ about, what, repaired, look })
+  const tell: Tell = (about, { code, what, repaired }, look) => {
+    told.push({ code, about, what, repaired, look })
   }
   const before = await functions.tally()
   const rowsAtFirst = states.reduce((sum, state) => sum + before[state], 0)
@@ -152,13 +153,18 @@ async function auditLanes(
   const missing: string[] = []
   for (const piece of piecesOf(parked, idsACall)) {
     for (const { id, problems } of await functions.reconcile(piece, { repair: false, lanes: true })) {
-      if (problems.some(({ what }) => what.startsWith('its lane '))) missing.push(id)
+      if (problems.some(({ code }) => isOfLanes(code))) missing.push(id)
     }
   }
   if (missing.length === 0) return
   const refilled = repair ? await refillLanes(parts, signal) : undefined
   const what = `${missing.length} parked deliveries that their lanes do not list, ${missing[0]} among them`
-  tell('lanes', { what, repaired: refilled !== undefined && refilled.lanes > 0 }, plainSet(keys.parkedHosts))
+  const repaired = refilled !== undefined && refilled.lanes > 0
+  tell('lanes', { code: 'lane_unlisted', what, repaired }, plainSet(keys.parkedHosts))
+}
+
+function isOfLanes(code: ProblemCode): boolean {
+  return code === 'lane_unlisted' || code === 'lane_unparked'
 }
 
 async function auditMessages(
@@ -181,9 +187,9 @@ async function auditMessages(
       onPiece()
       for (const batch of batchesOf(sizes)) {
         for (const { id, problems } of await functions.reconcileMessages(batch, options)) {
-          if (problems.some(({ what }) => what.endsWith(unlisted))) relist.push(id)
+          if (problems.some(isRelistable)) relist.push(id)
           for (const each of problems) {
-            if (!options.repair || !each.what.endsWith(unlisted)) tell(id, each, hash(keys.message(id)))
+            if (!options.repair || !isRelistable(each)) tell(id, each, hash(keys.message(id)))
           }
         }
       }
@@ -199,8 +205,9 @@ async function auditMessages(
   return messages
 }
 
-/** How the function says that a message is in no list of retention. */
-const unlisted = 'retention would never find the message'
+function isRelistable({ code }: Problem): boolean {
+  return code === 'retention_list_missing'
+}
 
 interface Size {
   readonly id: string
@@ -288,7 +295,7 @@ async function auditSetAside({ reader, keys }: HubParts, tell: Tell): Promise<vo
   for await (const names of scanKeys(reader, `${keys.tag}:damaged:`)) {
     for (const name of names) {
       const what = 'a key of a wrong type, set aside: look at it, then delete it'
-      tell(name, { what, repaired: false }, typeOf(name))
+      tell(name, { code: 'set_aside', what, repaired: false }, typeOf(name))
     }
   }
 }
@@ -317,8 +324,9 @@ async function auditTotals(
   const { recipients } = count.counted
   const set = { ...count.counted, recipients: recipients + now.pruned }
   const repaired = repair && quiet && signal?.aborted !== true && (await functions.recount(count.logId, set))
-  for (const { about, what } of wrong) tell(about, { what, repaired }, hash(keys.counts))
-  for (const what of drifted) tell('counts', { what, repaired }, hash(keys.counts))
+  for (const { about, what } of wrong)
+    tell(about, { code: 'totals_disagree', what, repaired }, hash(keys.counts))
+  for (const what of drifted) tell('counts', { code: 'counts_drifted', what, repaired }, hash(keys.counts))
 }
 
 /** Counts all rows, and nothing else. */

@@ -95,7 +95,7 @@ export async function refillLanes(
       const ids = entries.map(([, fields]) => fields[1] ?? '').filter((id) => /^\d+-\d+\.\d+$/.test(id))
       if (ids.length > 0) {
         for (const { id, problems } of await functions.reconcile(ids, { repair: true, lanes: true })) {
-          lanes += problems.filter(({ what }) => what === 'its lane does not list it').length > 0 ? 1 : 0
+          lanes += problems.some(({ code }) => code === 'lane_unlisted') ? 1 : 0
           notes.push(...problems.map(({ what }) => `${id}: ${what}`))
         }
       }

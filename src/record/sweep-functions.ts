@@ -1,3 +1,4 @@
+import { type ProblemCode, problemCodeOf } from '../contract/problems.js'
 import type { SweepName, Swept } from '../contract/sweeps.js'
 import type { Argument } from './connections.js'
 import { type Fields, listOf, number, text, textOf } from './replies.js'
@@ -22,6 +23,8 @@ export interface ReconciledDelivery {
 }
 
 export interface Problem {
+  readonly code: ProblemCode
+  /** In words, for people. */
   readonly what: string
   readonly repaired: boolean
 }
@@ -155,8 +158,9 @@ export function sweepFunctionsOf(call: CallFunction): SweepFunctions {
       const reply = await call('reconcile_lists', [what, repair ? 1 : 0, ...args])
       const words = listOf(reply, 'found').map(String)
       const found = []
-      for (let at = 0; at + 2 < words.length; at += 3) {
-        found.push({ about: words[at] ?? '', what: words[at + 1] ?? '', repaired: words[at + 2] === '1' })
+      for (let at = 0; at + 3 < words.length; at += 4) {
+        const [about = '', ...problem] = words.slice(at, at + 4)
+        found.push({ about, ...problemOf(problem) })
       }
       return { cursor: text(reply, 'cursor'), found }
     },
@@ -205,10 +209,12 @@ function reconciledOf(reply: unknown): ReconciledDelivery {
 
 function problemsOf(words: readonly string[]): Problem[] {
   const problems: Problem[] = []
-  for (let at = 0; at + 1 < words.length; at += 2) {
-    problems.push({ what: words[at] ?? '', repaired: words[at + 1] === '1' })
-  }
+  for (let at = 0; at + 2 < words.length; at += 3) problems.push(problemOf(words.slice(at, at + 3)))
   return problems
+}
+
+function problemOf([code, what = '', repaired]: readonly string[]): Problem {
+  return { code: problemCodeOf(code), what, repaired: repaired === '1' }
 }
 
 function wordsOf(reply: unknown): string[] {

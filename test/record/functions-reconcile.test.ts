@@ -83,7 +83,10 @@ describe('a comparison that repairs nothing', () => {
     await record.functions.openSession('parent', opening, 'kim')
     await record.functions.openSession('child', { ...opening, parent: 'parent' }, 'kim')
     await spoil(record.keys.children('parent'))
-    await audited(() => record.functions.reconcileLists('sessions', { repair: false }, ['child']))
+    const found = await audited(() =>
+      record.functions.reconcileLists('sessions', { repair: false }, ['child']),
+    )
+    expect(JSON.parse(found).found).toMatchObject([{ code: 'wrong_type', about: 'session parent' }])
   })
 
   it('says nothing of a node whose host is of a wrong type: that is told elsewhere', async () => {

@@ -161,7 +161,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'fan-out that owes for ever',
-    file: 'lib/accept.lua',
+    file: 'lib/fan_out.lua',
     text: "    redis.call('LTRIM', hf.key.recipients(ctx.tag, id), #owed, -1)\n",
     becomes: '',
     caughtBy: 5,

@@ -153,6 +153,7 @@ function AuditResult({ audit }: { audit: AuditView }) {
           keyOf={({ about, what }) => `${about} ${what}`}
           empty="✓ None: rows, lists and counts agree."
           columns={[
+            { name: 'Code', cell: ({ code }) => <span class="mono">{code}</span> },
             { name: 'About', cell: ({ about }) => <span class="mono">{about}</span> },
             { name: 'What', isWide: true, cell: ({ what }) => what },
             { name: 'Look', cell: ({ look }) => <Copy label="Copy the line" text={look} /> },
