@@ -169,7 +169,7 @@ function hf.leave_held(ctx, row)
   if redis.call('EXISTS', list) == 0 then redis.call('SREM', hf.key.holding(ctx.tag), row.held_fence) end
 end
 
--- To failed: no attempt was or will be made.
+-- To failed, for good: no attempt is open, and none will be made.
 function hf.fail_delivery(ctx, row, code, actor, detail)
   hf.unlist(ctx, row)
   hf.write_delivery(ctx, row, 'failed', 'failed_at', ctx.now, 'failed_code', code, 'failed_by', actor,
