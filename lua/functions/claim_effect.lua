@@ -2,7 +2,7 @@
 -- KEYS   1 tag
 -- ARGV   effect type payload_hash executor grant time_limit_ms('' for none)
 -- REPLY  kind claimed|result|terminal|outcome_unknown, id, status, epoch, started_at, executor, age_ms, log_id, result,
---        error_code, error_json, unknown_reason, takeovers, again? (the same grant asked before)
+--        error_code, error_json, unknown_reason, takeovers, bodies_pruned_at ('' while they are there), again? (the same grant asked before)
 --        Where wait_replicas asks for it replicas and replicas_ms come last: an answer only once WAIT says so.
 -- ERRORS STORE_UNKNOWN INVALID_ARGUMENT PAYLOAD_MISMATCH NOT_ATTESTED ALREADY_SETTLED
 -- STATES none, free -> executing; overdue -> unknown list

@@ -4,7 +4,7 @@
 local ROW = {
   'effect_type', 'payload_hash', 'status', 'executor', 'grant', 'started_at', 'epoch', 'time_limit_ms', 'basis',
   'unresolved', 'settled_grant', 'settled_digest', 'outcome', 'result', 'error_code', 'error_json', 'unknown_reason',
-  'takeovers', 'late', 'taken_from', 'former',
+  'takeovers', 'late', 'taken_from', 'former', 'bodies_pruned_at',
 }
 local LATE_KEPT = 5
 local FORMER_KEPT = 16
@@ -47,7 +47,7 @@ function hf.effect_reply(ctx, row, kind, ...)
     'kind', kind, 'id', row.id, 'status', row.status, 'epoch', row.epoch, 'started_at', row.started_at,
     'executor', row.executor, 'age_ms', math.max(0, ctx.now - row.started_at), 'log_id', hf.last_log_id(ctx),
     'result', row.result, 'error_code', row.error_code, 'error_json', row.error_json,
-    'unknown_reason', row.unknown_reason, 'takeovers', row.takeovers,
+    'unknown_reason', row.unknown_reason, 'takeovers', row.takeovers, 'bodies_pruned_at', row.bodies_pruned_at,
   }
   for _, word in ipairs({ ... }) do reply[#reply + 1] = word end
   return reply
@@ -119,7 +119,8 @@ function hf.claim_effect(ctx, call)
   local row = hf.read_effect(ctx, call.id)
   if not row then
     row = { id = call.id, effect_type = call.effect_type, payload_hash = call.payload_hash, epoch = 0, takeovers = 0, late = 0,
-      status = '', result = '', error_code = '', error_json = '', unknown_reason = '', unresolved = '', former = '' }
+      status = '', result = '', error_code = '', error_json = '', unknown_reason = '', unresolved = '', former = '',
+      bodies_pruned_at = '' }
     redis.call('ZADD', hf.key.effects(ctx.tag), ctx.now, call.id)
     write(ctx, row, 'effect_type', call.effect_type, 'payload_hash', call.payload_hash, 'claimed_at', ctx.now)
     open(ctx, row, call)

@@ -1,13 +1,18 @@
 -- Liveness: who is taken to be alive, and when nobody is judged.
 
+-- How often a node speaks: every heartbeat_ms, and three times within stale_after_ms at least.
+local function pace_ms(ctx)
+  return math.min(hf.setting(ctx, 'heartbeat_ms'), math.floor(hf.setting(ctx, 'stale_after_ms') / 3))
+end
+
 -- After a stall of Redis, or a jump of its clock, nobody is judged until live nodes had time to speak.
--- A stall shows as a hub in which no node at all was heard for two heartbeat periods. It is noted once: when
+-- A stall shows as a hub in which no node at all was heard for twice the time between heartbeats. It is noted once: when
 -- nobody speaks after it either, the nodes are judged.
 function hf.note_stall(ctx)
   local newest = redis.call('ZREVRANGE', hf.key.nodes(ctx.tag), 0, 0, 'WITHSCORES')
   local heard_at = tonumber(newest[2])
   if not heard_at then return end
-  local period = hf.setting(ctx, 'heartbeat_ms')
+  local period = pace_ms(ctx)
   if ctx.now - heard_at > 2 * period or heard_at - ctx.now > period then
     local noted = redis.call('HGET', hf.key.liveness(ctx.tag), 'last_heard_at')
     if tonumber(noted) == heard_at then return end
@@ -22,7 +27,7 @@ function hf.may_judge(ctx)
   local judge_after = tonumber(redis.call('HGET', hf.key.liveness(ctx.tag), 'judge_after'))
   if not judge_after or ctx.now >= judge_after then return true end
   -- A mark from before a backward jump of the clock would judge nobody for long: shorten it.
-  local longest = ctx.now + math.floor(1.5 * hf.setting(ctx, 'heartbeat_ms'))
+  local longest = ctx.now + math.floor(1.5 * pace_ms(ctx))
   if judge_after > longest then redis.call('HSET', hf.key.liveness(ctx.tag), 'judge_after', longest) end
   return false
 end
@@ -67,7 +72,7 @@ function hf.gone_peers(ctx, me)
       if ctx.now >= stale_at then
         if judging == nil then judging = hf.may_judge(ctx) end
         if judging then gone[#gone + 1] = { id = peer.id, how = 'stale' } end
-        stale_at = ctx.now + hf.setting(ctx, 'heartbeat_ms')
+        stale_at = ctx.now + pace_ms(ctx)
       end
       if not next_at or stale_at < next_at then next_at = stale_at end
     end

@@ -51,7 +51,7 @@ export interface EffectClaimed {
   readonly startedAt: number
 }
 
-/** What is recorded of an effect that somebody else claimed. */
+/** What is recorded of an effect that somebody else claimed. A result that retention took away is `{"omitted":"<why>"}`. */
 export type EffectRecord =
   | { readonly kind: 'result'; readonly result: string; readonly epoch: number }
   | {

@@ -54,7 +54,11 @@ export const effectAnswer = z
     effectClaimedReply,
     z.object({
       kind: z.literal('result'),
-      result: z.string().describe('JSON text, byte for byte as it was settled'),
+      result: z
+        .string()
+        .describe(
+          'JSON text, byte for byte as it was settled; `{"omitted":"<why>"}` once retention took it away',
+        ),
       epoch: count,
     }),
     z.object({

@@ -53,12 +53,20 @@ function claimedOf(reply: Fields): EffectClaimed {
 function recordOf(reply: Fields): EffectRecord {
   const epoch = number(reply, 'epoch')
   const kind = text(reply, 'kind')
-  if (kind === 'result') return { kind, result: optionalText(reply, 'result') ?? 'null', epoch }
+  if (kind === 'result') return { kind, result: resultOf(reply), epoch }
   if (kind === 'terminal') {
     const errorCode = optionalText(reply, 'error_code') ?? 'terminal'
     return { kind, errorCode, ...present('errorJson', optionalText(reply, 'error_json')), epoch }
   }
   return { kind: 'outcome_unknown', epoch, ...openOf(reply) }
+}
+
+/** JSON text. What retention took away is said to be gone: no value stands in for it. */
+function resultOf(reply: Fields): string {
+  const prunedAt = Number(optionalText(reply, 'bodies_pruned_at') ?? Number.NaN)
+  if (Number.isNaN(prunedAt)) return optionalText(reply, 'result') ?? 'null'
+  const date = new Date(prunedAt).toISOString()
+  return JSON.stringify({ omitted: `the result was pruned at ${date}, after retention_ms` })
 }
 
 function openOf(reply: Fields) {

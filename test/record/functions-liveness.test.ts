@@ -86,3 +86,25 @@ it('a hub whose nodes were all heard in the future judges nobody for a while', a
   })
   expect(Number(await record.send('HGET', record.keys.liveness, 'judge_after'))).toBeGreaterThan(now)
 })
+
+it('a stall longer than stale_after_ms is one also where heartbeat_ms is set above that', async () => {
+  await record.config('stale_after_ms', 1500)
+  await record.config('heartbeat_ms', 60_000)
+  const other = await record.join('a', 'n2')
+  const [id = ''] = await record.acceptMany(1)
+  await record.claimAll(other)
+  const silentSince = (await lookAtPeers()) - 2000
+  for (const name of ['n1', 'n2']) {
+    await record.send('HSET', record.keys.node('a', name), 'heartbeat_at', silentSince)
+    await record.send('ZADD', record.keys.nodes, silentSince, `a/${name}`)
+  }
+  await record.send('HSET', record.keys.host('a'), 'peers_look_at', 0)
+  expect((await record.claim(node)).deliveries, 'what n2 has').toEqual([])
+  expect(Number(await record.send('HGET', record.keys.liveness, 'last_heard_at'))).toBe(silentSince)
+  const judgeAfter = Number(await record.send('HGET', record.keys.liveness, 'judge_after'))
+  expect(judgeAfter - silentSince, 'a pace and a half after it').toBeLessThan(2000 + 1500)
+  // Nobody speaks after it either: n2 is judged.
+  await record.send('HSET', record.keys.liveness, 'judge_after', silentSince)
+  await record.send('HSET', record.keys.host('a'), 'peers_look_at', 0)
+  expect((await record.claim(node)).deliveries.map((each) => each.id)).toEqual([id])
+})

@@ -365,7 +365,11 @@ describe('effects', () => {
       const { result: _, error_json, unknown_json, late_1_body, ...rest } = before[id] ?? {}
       expect(await rowOf(id)).toEqual({ ...rest, bodies_pruned_at: expect.stringMatching(/^\d+$/) })
     }
-    expect(await claim('result', 'other')).toEqual({ kind: 'result', result: 'null', epoch: 1 })
+    const pruned = await claim('result', 'other')
+    expect(pruned).toEqual({ kind: 'result', result: expect.any(String), epoch: 1 })
+    expect(JSON.parse(pruned.kind === 'result' ? pruned.result : '')).toEqual({
+      omitted: expect.stringMatching(/^the result was pruned at 2\d{3}-\S+Z, after retention_ms$/),
+    })
     expect(await record.send('SMEMBERS', record.keys.settledEffectDays)).toEqual([])
     expect(await prune()).toEqual(none)
     const other = { ...by, type: 't', payloadHash: 'b'.repeat(64) }
