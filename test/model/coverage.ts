@@ -1,10 +1,5 @@
-import {
-  type CallAnswer,
-  isExecuting,
-  isFinished,
-  type ModelDelivery,
-  type ModelHub,
-} from '../../src/contract/model.js'
+import type { CallAnswer } from './reference/apply.js'
+import { isExecuting, isFinished, type ModelDelivery, type ModelHub } from './reference/state.js'
 import type { WorldCall } from './world.js'
 
 /** The states of a delivery, told apart where verbs treat them apart. */

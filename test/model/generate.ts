@@ -1,4 +1,6 @@
 import fc from 'fast-check'
+import { outcomeKinds } from '../../src/contract/outcomes.js'
+import type { NodeIdentity } from '../../src/contract/steps.js'
 import {
   type FenceKind,
   isExecuting,
@@ -6,10 +8,8 @@ import {
   isIdle,
   type ModelDelivery,
   type ModelHub,
-  type ModelReport,
-} from '../../src/contract/model.js'
-import { outcomeKinds } from '../../src/contract/outcomes.js'
-import type { NodeIdentity } from '../../src/contract/steps.js'
+} from './reference/state.js'
+import type { ModelReport } from './reference/steps.js'
 import { acceptCall, type World, type WorldCall } from './world.js'
 
 /**

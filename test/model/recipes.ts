@@ -1,7 +1,8 @@
-import type { CallAnswer, ModelDelivery } from '../../src/contract/model.js'
 import type { NodeIdentity } from '../../src/contract/steps.js'
 import type { Situation } from './coverage.js'
 import { beginning } from './generate.js'
+import type { CallAnswer } from './reference/apply.js'
+import type { ModelDelivery } from './reference/state.js'
 import { acceptCall, type World, type WorldCall } from './world.js'
 
 /** Directed steps, for what random sequences reach seldom: each is compared with the model like any other. */

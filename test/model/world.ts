@@ -2,17 +2,6 @@ import { isDeepStrictEqual } from 'node:util'
 import { expect } from 'vitest'
 import { isHoldfastError } from '../../src/contract/errors.js'
 import { prepareMessage } from '../../src/contract/message.js'
-import {
-  apply,
-  type CallAnswer,
-  emptyHub,
-  fencesOver,
-  type ModelAnswer,
-  type ModelCall,
-  type ModelHub,
-  type ModelSettings,
-  type Witness,
-} from '../../src/contract/model.js'
 import type { Outcome } from '../../src/contract/outcomes.js'
 import type { NodeIdentity, StepResult, TakeItem } from '../../src/contract/steps.js'
 import type { Store } from '../../src/record/connections.js'
@@ -22,6 +11,15 @@ import { clockOf } from '../support/record.js'
 import type { Coverage } from './coverage.js'
 import { newHistory } from './history.js'
 import { checkRecord, type Picture, takePicture } from './picture.js'
+import { apply, type CallAnswer, type ModelCall } from './reference/apply.js'
+import { fencesOver } from './reference/moves.js'
+import {
+  emptyHub,
+  type ModelAnswer,
+  type ModelHub,
+  type ModelSettings,
+  type Witness,
+} from './reference/state.js'
 
 /** The model knows its steps one by one. Answered by the handoffs of all items, then by the begins. */
 interface TakeCall {

@@ -1,5 +1,5 @@
-import type { ErrorCode } from '../errors.js'
-import type { NodeIdentity } from '../steps.js'
+import type { ErrorCode } from '../../../src/contract/errors.js'
+import type { NodeIdentity } from '../../../src/contract/steps.js'
 import type { ModelHub, ModelNode } from './state.js'
 
 export function nodeOf(hub: ModelHub, who: NodeIdentity): ModelNode | undefined {

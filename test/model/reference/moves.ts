@@ -1,4 +1,4 @@
-import type { DeliveryState } from '../states.js'
+import type { DeliveryState } from '../../../src/contract/states.js'
 import { laneOf, type ModelDelivery, type ModelFence, type ModelHub, type Witness } from './state.js'
 
 /** How a delivery moves (contract section 3). Callers have checked that it may. */

@@ -1,4 +1,4 @@
-import type { ErrorCode } from '../errors.js'
+import type { ErrorCode } from '../../../src/contract/errors.js'
 import { hold } from './moves.js'
 import type { ModelHub, ModelMessage, Witness } from './state.js'
 

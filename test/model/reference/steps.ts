@@ -1,5 +1,5 @@
-import type { OutcomeKind } from '../outcomes.js'
-import type { NodeIdentity } from '../steps.js'
+import type { OutcomeKind } from '../../../src/contract/outcomes.js'
+import type { NodeIdentity } from '../../../src/contract/steps.js'
 import { fail, fenceOver, giveUpAsUnknown, hold, requeue } from './moves.js'
 import { nodeOf } from './nodes.js'
 import {

@@ -1,7 +1,7 @@
-import type { ErrorCode } from '../errors.js'
-import type { AttemptStatus, OutcomeKind } from '../outcomes.js'
-import type { DeliveryState } from '../states.js'
-import type { ClaimedHow } from '../steps.js'
+import type { ErrorCode } from '../../../src/contract/errors.js'
+import type { AttemptStatus, OutcomeKind } from '../../../src/contract/outcomes.js'
+import type { DeliveryState } from '../../../src/contract/states.js'
+import type { ClaimedHow } from '../../../src/contract/steps.js'
 
 /** One try at executing a delivery. */
 export interface ModelAttempt {

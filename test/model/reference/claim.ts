@@ -1,6 +1,6 @@
-import type { ErrorCode } from '../errors.js'
-import type { DeliveryState } from '../states.js'
-import type { ClaimedHow, NodeIdentity } from '../steps.js'
+import type { ErrorCode } from '../../../src/contract/errors.js'
+import type { DeliveryState } from '../../../src/contract/states.js'
+import type { ClaimedHow, NodeIdentity } from '../../../src/contract/steps.js'
 import { fail, fenceOver, fencesOver, hold, leaveLane, nextEpoch, requeueHeldBy } from './moves.js'
 import { gate, nodeOf } from './nodes.js'
 import {

@@ -1,4 +1,4 @@
-import type { ErrorCode } from '../errors.js'
+import type { ErrorCode } from '../../../src/contract/errors.js'
 import { disown, fail, fencesOver, hold, nextEpoch, requeue, requeueHeldBy } from './moves.js'
 import {
   deliveriesOf,

@@ -1,18 +1,11 @@
-import type { ErrorCode } from './errors.js'
-import { type AcceptAnswer, accept, fanOut, type ModelAccept } from './model/accept.js'
-import { type ClaimAnswer, claim, type ModelClaimCall } from './model/claim.js'
-import { gate, heartbeat, join, leave, nodeOf, reportGate } from './model/nodes.js'
-import { cancel, holdDelivery, lift, reject, release, retire, setFence } from './model/operator.js'
-import type { FenceKind, ModelAnswer, ModelHub, Witness } from './model/state.js'
-import { ack, begin, type ModelReport, mirror, refuse, report } from './model/steps.js'
-import type { BeginItem, NodeIdentity, RefuseItem, StepItem } from './steps.js'
-
-export type { AcceptAnswer, ModelAccept } from './model/accept.js'
-export type { ClaimAnswer, ModelClaimCall } from './model/claim.js'
-export { fencesOver } from './model/moves.js'
-export type * from './model/state.js'
-export { emptyHub, isExecuting, isFinished, isIdle } from './model/state.js'
-export type { ModelReport } from './model/steps.js'
+import type { ErrorCode } from '../../../src/contract/errors.js'
+import type { BeginItem, NodeIdentity, RefuseItem, StepItem } from '../../../src/contract/steps.js'
+import { type AcceptAnswer, accept, fanOut, type ModelAccept } from './accept.js'
+import { type ClaimAnswer, claim, type ModelClaimCall } from './claim.js'
+import { gate, heartbeat, join, leave, nodeOf, reportGate } from './nodes.js'
+import { cancel, holdDelivery, lift, reject, release, retire, setFence } from './operator.js'
+import type { FenceKind, ModelAnswer, ModelHub, Witness } from './state.js'
+import { ack, begin, type ModelReport, mirror, refuse, report } from './steps.js'
 
 /** One call on the record, as callers make it. */
 export type ModelCall =
