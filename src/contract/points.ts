@@ -39,11 +39,17 @@ export type OnPoint = (point: Point) => void
 
 type CalledVerb = 'accept' | 'fan_out' | 'claim' | 'take' | 'begin' | 'report'
 
+/** What the caller is told while a call is under way. */
+export interface Sending {
+  /** Called once, synchronously, right after the call has been handed to the socket. */
+  readonly onSent?: (() => void) | undefined
+}
+
 /** Makes one call with its three points around it. */
 export async function aroundCall<Reply>(
   verb: CalledVerb,
   onPoint: OnPoint | undefined,
-  call: (options: { onSent?: () => void }) => Promise<Reply>,
+  call: (sending: Sending) => Promise<Reply>,
 ): Promise<Reply> {
   if (onPoint === undefined) return call({})
   onPoint(`${verb}.before`)

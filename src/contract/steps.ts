@@ -1,5 +1,6 @@
 import type { ErrorCode } from './errors.js'
 import type { Outcome, OutcomeKind } from './outcomes.js'
+import type { Sending } from './points.js'
 import type { DeliveryState } from './states.js'
 
 /** Who speaks: one process of one node. */
@@ -88,6 +89,12 @@ export interface ClaimReply {
   /** Deliveries or messages whose rows were missing. */
   readonly missing: readonly string[]
   readonly deliveries: readonly ClaimedDelivery[]
+}
+
+/** What a node is told of a call of steps, beside its answer. */
+export interface StepOptions extends Sending {
+  /** Told of the last entry of the log as the answer has it. */
+  readonly onLogId?: ((logId: string) => void) | undefined
 }
 
 /** A step on one delivery, under the epoch it was claimed with. */

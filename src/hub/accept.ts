@@ -178,7 +178,7 @@ async function completeFanOut(
 
 /** Makes the next chunk of what a message owes. */
 export function fanOut(functions: Functions, id: string, onPoint: OnPoint | undefined): Promise<FanOutReply> {
-  return aroundCall('fan_out', onPoint, (options) => functions.fanOut(id, fanOutChunk, options))
+  return aroundCall('fan_out', onPoint, (sending) => functions.fanOut(id, fanOutChunk, sending))
 }
 
 function briefOf(view: DeliveryView): AcceptedDelivery {

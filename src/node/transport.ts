@@ -1,3 +1,4 @@
+import type { Sending } from '../contract/points.js'
 import type {
   BeginItem,
   ClaimReply,
@@ -8,20 +9,14 @@ import type {
   RefuseItem,
   ReportItem,
   StepItem,
+  StepOptions,
   StepResult,
   TakeItem,
   TakeReply,
 } from '../contract/steps.js'
 
-/** Options of one call: `onSent` is told when the request has been handed to the socket. */
-export interface SendOptions {
-  readonly onSent?: (() => void) | undefined
-  /** Told of the last entry of the log as the answer has it. */
-  readonly onLogId?: ((logId: string) => void) | undefined
-}
-
 /** Options of a claim. */
-export interface ClaimSendOptions extends SendOptions {
+export interface ClaimSendOptions extends Sending {
   /** Where there is nothing to take on, wait for it this long. Milliseconds; 0: do not wait. */
   readonly waitMs: number
   /** Ends the wait: the claim answers that there is nothing. */
@@ -38,16 +33,16 @@ export interface NodeTransport {
   heartbeat(who: NodeIdentity, beat: Heartbeat): Promise<HeartbeatReply>
   leave(who: NodeIdentity): Promise<void>
   claim(who: NodeIdentity, request: number, count: number, options: ClaimSendOptions): Promise<ClaimReply>
-  mirror(who: NodeIdentity, items: readonly StepItem[], options: SendOptions): Promise<readonly StepResult[]>
-  ack(who: NodeIdentity, items: readonly StepItem[], options: SendOptions): Promise<readonly StepResult[]>
+  mirror(who: NodeIdentity, items: readonly StepItem[], options: StepOptions): Promise<readonly StepResult[]>
+  ack(who: NodeIdentity, items: readonly StepItem[], options: StepOptions): Promise<readonly StepResult[]>
   refuse(who: NodeIdentity, items: readonly RefuseItem[]): Promise<readonly StepResult[]>
-  begin(who: NodeIdentity, items: readonly BeginItem[], options: SendOptions): Promise<readonly StepResult[]>
+  begin(who: NodeIdentity, items: readonly BeginItem[], options: StepOptions): Promise<readonly StepResult[]>
   /** Mirror and ack, and begin where there is a grant. */
-  take(who: NodeIdentity, items: readonly TakeItem[], options: SendOptions): Promise<TakeReply>
+  take(who: NodeIdentity, items: readonly TakeItem[], options: StepOptions): Promise<TakeReply>
   report(
     who: NodeIdentity,
     items: readonly ReportItem[],
-    options: SendOptions,
+    options: StepOptions,
   ): Promise<readonly StepResult[]>
   /** Takes part in proving that a server which started anew holds the whole record. Missing where the hub alone does. */
   attest?(who: NodeIdentity, lastLogId: string): Promise<void>

@@ -4,20 +4,20 @@ import { HoldfastError, isHoldfastError } from '../contract/errors.js'
 import type { RedisAddress } from '../contract/redis-address.js'
 import { redactUrl } from './address.js'
 import { type LoadedLibrary, loadLibrary } from './library.js'
-import { type Argument, type Link, openLink } from './link.js'
+import { type Argument, type Link, openLink, type SendOptions } from './link.js'
 
 export type { Argument } from './link.js'
 
 /** How one call is made. */
-export interface CallOptions {
+export interface CallOptions extends Omit<SendOptions, 'deadlineMs'> {
   /** Milliseconds from the call to the answer; the store's own deadline when absent. */
   readonly deadlineMs?: number | undefined
-  /** Answer with Buffers instead of strings. */
-  readonly buffers?: boolean | undefined
-  /** Called once, synchronously, right after the command has been handed to the socket. */
-  readonly onSent?: (() => void) | undefined
-  /** Told of the last entry of the log as the answer has it. */
-  readonly onLogId?: ((logId: string) => void) | undefined
+}
+
+/** How a function is called. */
+export interface FunctionOptions extends CallOptions {
+  /** By FCALL_RO: replicas and users that may only read may call it. */
+  readonly readOnly?: boolean | undefined
 }
 
 /**
@@ -37,12 +37,7 @@ export interface Store {
    * gone again by then, LIBRARY_NEWER
    * when the server keeps a newer library that lacks it.
    */
-  fcall(
-    name: string,
-    tag: string,
-    args: readonly Argument[],
-    options?: CallOptions & { readonly readOnly?: boolean | undefined },
-  ): Promise<unknown>
+  fcall(name: string, tag: string, args: readonly Argument[], options?: FunctionOptions): Promise<unknown>
   /** Sends reads in one write; rejects with the first failure. */
   pipeline(commands: readonly (readonly Argument[])[], options?: CallOptions): Promise<unknown[]>
   /** Lets calls under way finish within their deadlines, then closes. */
@@ -93,15 +88,20 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     return loading
   }
 
+  const sendingOf = (given: CallOptions = {}): SendOptions => ({
+    ...given,
+    deadlineMs: given.deadlineMs ?? deadlineMs,
+  })
+
   const store: Store = {
     url: redactUrl(url),
     get healthy() {
       return link.healthy
     },
-    call: (args, given) => link.send(args, { deadlineMs, ...defined(given) }),
+    call: (args, given) => link.send(args, sendingOf(given)),
     fcall: (functionName, tag, args, given) => {
       const command = [given?.readOnly ? 'FCALL_RO' : 'FCALL', functionName, 1, tag, ...args]
-      const sending = { deadlineMs, ...defined(given) }
+      const sending = sendingOf(given)
       const deadlineAt = performance.now() + sending.deadlineMs
       const called = link.send(command, sending).catch(async (error: unknown) => {
         if (!isFunctionMissing(error)) throw error
@@ -113,7 +113,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
       const answer = called.then((reply) => replicated(link, reply, deadlineAt))
       return options.onCall === undefined ? answer : observed(functionName, answer, options.onCall)
     },
-    pipeline: (commands, given) => link.sendAll(commands, { deadlineMs, ...defined(given) }),
+    pipeline: (commands, given) => link.sendAll(commands, sendingOf(given)),
     close: () => link.close(),
   }
   return store
@@ -145,11 +145,6 @@ async function connected(link: Link, deadlineMs: number, signal: AbortSignal | u
   } finally {
     ignore()
   }
-}
-
-function defined(options: CallOptions | undefined): CallOptions & { deadlineMs?: number } {
-  const { deadlineMs, buffers, onSent } = options ?? {}
-  return deadlineMs === undefined ? { buffers, onSent } : { deadlineMs, buffers, onSent }
 }
 
 /**

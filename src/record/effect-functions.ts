@@ -9,14 +9,13 @@ import type {
 import { isErrorCode } from '../contract/errors.js'
 import type { Resolution } from '../contract/hub.js'
 import type { Outcome, OutcomeKind } from '../contract/outcomes.js'
+import type { CallFunction } from './call-function.js'
 import type { Argument } from './connections.js'
 import { type Fields, number, optionalText, present, text } from './replies.js'
 
 export interface EffectFunctions extends EffectCalls {
   resolveEffect(id: string, resolution: Resolution, actor: string): Promise<EffectSettled>
 }
-
-type CallFunction = (verb: string, args: readonly Argument[]) => Promise<Fields>
 
 /** Typed callers of the functions on effects. */
 export function effectFunctionsOf(call: CallFunction): EffectFunctions {

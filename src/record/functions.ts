@@ -1,9 +1,11 @@
 import type { OperatorReply, WhyReply } from '../contract/delivery-views.js'
 import type { FenceReply, LiftReply } from '../contract/host-views.js'
 import type { PreparedMessage } from '../contract/message.js'
+import type { Sending } from '../contract/points.js'
 import type { Role } from '../contract/principals.js'
 import type { DeliveryState } from '../contract/states.js'
-import type { Argument, CallOptions, Store } from './connections.js'
+import { callFunctionOf } from './call-function.js'
+import type { Argument, Store } from './connections.js'
 import { type EffectFunctions, effectFunctionsOf } from './effect-functions.js'
 import { failureOfReply } from './failures.js'
 import { type NodeFunctions, nodeFunctionsOf } from './node-functions.js'
@@ -52,13 +54,13 @@ export interface InitReply {
  */
 export interface Functions extends NodeFunctions, EffectFunctions, SessionFunctions, SweepFunctions {
   init(storeId: string, afterLoss: boolean): Promise<InitReply>
-  accept(message: PreparedMessage, options?: CallOptions): Promise<FanOutReply>
+  accept(message: PreparedMessage, sending?: Sending): Promise<FanOutReply>
   /** Up to 100 messages in one call, each accepted, or refused with its own error, for itself. */
   acceptBatch(
     messages: readonly PreparedMessage[],
-    options?: CallOptions,
+    sending?: Sending,
   ): Promise<readonly (FanOutReply | Error)[]>
-  fanOut(messageId: string, chunk: number, options?: CallOptions): Promise<FanOutReply>
+  fanOut(messageId: string, chunk: number, sending?: Sending): Promise<FanOutReply>
   pause(scope: string, reason: string, actor: string, untilMs?: number): Promise<FenceReply>
   block(scope: string, reason: string, actor: string, untilMs?: number): Promise<FenceReply>
   hold(scope: string, reason: string, actor: string, untilMs?: number): Promise<FenceReply>
@@ -93,13 +95,7 @@ export interface NewPrincipal {
 
 /** The callers for one hub on one connection. */
 export function functionsOf(store: Store, tag: string): Functions {
-  async function call(
-    verb: string,
-    args: readonly Argument[],
-    options?: CallOptions & { readonly readOnly?: boolean | undefined },
-  ): Promise<Fields> {
-    return fieldsOf(await store.fcall(`hf_${verb}`, tag, args, options))
-  }
+  const call = callFunctionOf(store, tag)
   async function setFence(kind: string, scope: string, reason: string, actor: string, untilMs?: number) {
     const reply = await call(kind, [scope, reason, actor, untilMs ?? ''])
     return {
@@ -137,14 +133,14 @@ export function functionsOf(store: Store, tag: string): Functions {
         made: number(reply, 'made') === 1,
       }
     },
-    accept: async (message, options) =>
-      fanOutReplyOf(await call('accept', acceptArguments(message), options)),
-    acceptBatch: async (messages, options) => {
+    accept: async (message, sending) =>
+      fanOutReplyOf(await call('accept', acceptArguments(message), sending)),
+    acceptBatch: async (messages, sending) => {
       const args = messages.flatMap((message) => [message.recipients.length, ...acceptArguments(message)])
-      return listOf(await call('accept_batch', args, options), 'results').map(acceptedOrNot)
+      return listOf(await call('accept_batch', args, sending), 'results').map(acceptedOrNot)
     },
-    fanOut: async (messageId, chunk, options) =>
-      fanOutReplyOf(await call('fan_out', [messageId, chunk], options)),
+    fanOut: async (messageId, chunk, sending) =>
+      fanOutReplyOf(await call('fan_out', [messageId, chunk], sending)),
     pause: (scope, reason, actor, untilMs) => setFence('pause', scope, reason, actor, untilMs),
     block: (scope, reason, actor, untilMs) => setFence('block', scope, reason, actor, untilMs),
     hold: (scope, reason, actor, untilMs) => setFence('hold', scope, reason, actor, untilMs),
@@ -166,8 +162,7 @@ export function functionsOf(store: Store, tag: string): Functions {
         logId: text(reply, 'log_id'),
       }
     },
-    why: async (deliveryId) =>
-      whyReplyOf(fieldsOf(await store.fcall('hf_why', tag, [deliveryId], { readOnly: true }))),
+    why: async (deliveryId) => whyReplyOf(await call('why', [deliveryId], { readOnly: true })),
     addPrincipal: async (principal, actor) => {
       const reply = await call('add_principal', [...principalArguments(principal), actor])
       return { createdAt: number(reply, 'created_at'), logId: text(reply, 'log_id') }

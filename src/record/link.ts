@@ -1,6 +1,7 @@
 import calculateSlot from 'cluster-key-slot'
 import { Command, Redis, ReplyError } from 'ioredis'
 import { HoldfastError, isHoldfastError } from '../contract/errors.js'
+import type { Sending } from '../contract/points.js'
 import type { RedisAddress } from '../contract/redis-address.js'
 import { denialNext, failureOfReply, isPermanent, movedTo, reasonOf } from './failures.js'
 import { type Hint, reachOf } from './reach.js'
@@ -9,13 +10,11 @@ import { type Hint, reachOf } from './reach.js'
 export type Argument = string | Buffer | number
 
 /** How one command is sent. */
-export interface SendOptions {
+export interface SendOptions extends Sending {
   /** Milliseconds from the call to the answer, waiting for the connection included. */
   readonly deadlineMs: number
   /** Answer with Buffers instead of strings. */
   readonly buffers?: boolean | undefined
-  /** Called synchronously right after the command has been handed to the socket. */
-  readonly onSent?: (() => void) | undefined
 }
 
 /**

@@ -1,3 +1,4 @@
+import type { Sending } from '../contract/points.js'
 import type {
   BeginItem,
   ClaimReply,
@@ -8,11 +9,13 @@ import type {
   RefuseItem,
   ReportItem,
   StepItem,
+  StepOptions,
   StepResult,
   TakeItem,
   TakeReply,
 } from '../contract/steps.js'
-import type { Argument, CallOptions } from './connections.js'
+import type { CallFunction } from './call-function.js'
+import type { Argument } from './connections.js'
 import {
   claimedDeliveryOf,
   type Fields,
@@ -30,28 +33,26 @@ export interface NodeFunctions {
   heartbeat(who: NodeIdentity, beat: Heartbeat): Promise<HeartbeatReply>
   leave(who: NodeIdentity): Promise<void>
   claim(who: NodeIdentity, request: number, count: number, options?: ClaimOptions): Promise<ClaimReply>
-  mirror(who: NodeIdentity, items: readonly StepItem[], options?: CallOptions): Promise<readonly StepResult[]>
-  ack(who: NodeIdentity, items: readonly StepItem[], options?: CallOptions): Promise<readonly StepResult[]>
+  mirror(who: NodeIdentity, items: readonly StepItem[], options?: StepOptions): Promise<readonly StepResult[]>
+  ack(who: NodeIdentity, items: readonly StepItem[], options?: StepOptions): Promise<readonly StepResult[]>
   refuse(
     who: NodeIdentity,
     items: readonly RefuseItem[],
-    options?: CallOptions,
+    options?: StepOptions,
   ): Promise<readonly StepResult[]>
-  begin(who: NodeIdentity, items: readonly BeginItem[], options?: CallOptions): Promise<readonly StepResult[]>
-  take(who: NodeIdentity, items: readonly TakeItem[], options?: CallOptions): Promise<TakeReply>
+  begin(who: NodeIdentity, items: readonly BeginItem[], options?: StepOptions): Promise<readonly StepResult[]>
+  take(who: NodeIdentity, items: readonly TakeItem[], options?: StepOptions): Promise<TakeReply>
   report(
     who: NodeIdentity,
     items: readonly ReportItem[],
-    options?: CallOptions,
+    options?: StepOptions,
   ): Promise<readonly StepResult[]>
 }
 
-export interface ClaimOptions extends CallOptions {
+export interface ClaimOptions extends Sending {
   /** An empty answer leaves the request unanswered: it may be asked again until there is something. */
   readonly openIfEmpty?: boolean | undefined
 }
-
-type CallFunction = (verb: string, args: readonly Argument[], options?: CallOptions) => Promise<Fields>
 
 /** Typed callers of the functions of nodes. */
 export function nodeFunctionsOf(call: CallFunction): NodeFunctions {
@@ -59,7 +60,7 @@ export function nodeFunctionsOf(call: CallFunction): NodeFunctions {
     verb: string,
     who: NodeIdentity,
     items: readonly (readonly Argument[])[],
-    options?: CallOptions,
+    options?: StepOptions,
   ): Promise<readonly StepResult[]> {
     const reply = await call(verb, [...identityOf(who), ...items.flat()], options)
     options?.onLogId?.(text(reply, 'log_id'))

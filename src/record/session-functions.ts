@@ -8,6 +8,7 @@ import {
   type SessionState,
   sessionScope,
 } from '../contract/sessions.js'
+import type { CallFunction } from './call-function.js'
 import type { Argument } from './connections.js'
 import { type Fields, number, optionalText, present, stateOf, text } from './replies.js'
 
@@ -20,8 +21,6 @@ export interface SessionFunctions {
   resolveDelivery(id: string, resolution: DeliveryResolution, actor: string): Promise<OperatorReply>
   prune(limit: number): Promise<{ messages: number; deliveries: number; effects: number; more: boolean }>
 }
-
-type CallFunction = (verb: string, args: readonly Argument[]) => Promise<Fields>
 
 /** Typed callers of the functions on sessions, resolutions and retention. */
 export function sessionFunctionsOf(call: CallFunction): SessionFunctions {

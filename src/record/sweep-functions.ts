@@ -1,6 +1,6 @@
 import { type ProblemCode, problemCodeOf } from '../contract/problems.js'
 import type { SweepName, Swept } from '../contract/sweeps.js'
-import type { Argument } from './connections.js'
+import type { CallFunction } from './call-function.js'
 import { type Fields, listOf, number, text, textOf } from './replies.js'
 
 /** One slice of a sweep. */
@@ -116,12 +116,6 @@ export interface SweepFunctions {
   noteSweep(name: SweepName, run: SweepRun): Promise<void>
 }
 
-type CallFunction = (
-  verb: string,
-  args: readonly Argument[],
-  options?: { readonly readOnly: true },
-) => Promise<Fields>
-/** By FCALL_RO: replicas and users that may only read may call it. */
 const reading = { readOnly: true } as const
 
 /** Typed callers of the functions that sweeps and audits use. */

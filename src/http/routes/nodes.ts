@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { NodeIdentity, StepResult } from '../../contract/steps.js'
+import type { NodeIdentity, StepOptions, StepResult } from '../../contract/steps.js'
 import {
   beginBody,
   heartbeatBody,
@@ -13,7 +13,6 @@ import {
   stepBody,
   stepReply,
 } from '../../contract/wire.js'
-import type { CallOptions } from '../../record/connections.js'
 import { access, requireHost, requireScopes } from '../access.js'
 import type { Caller } from '../identities.js'
 import { type App, type RouteParts, replies } from './parts.js'
@@ -121,7 +120,7 @@ interface StepRequest<Item> {
 type Step<Item> = (
   who: NodeIdentity,
   items: readonly Item[],
-  options: CallOptions,
+  options: StepOptions,
 ) => Promise<readonly StepResult[]>
 
 /** One step on a batch of deliveries of the host in the path. */

@@ -1,12 +1,11 @@
 import type { z } from 'zod'
 import { errorCatalogue } from '../../contract/errors.js'
-import type { StepResult } from '../../contract/steps.js'
+import type { StepOptions, StepResult } from '../../contract/steps.js'
 import type { stepReply, stepResult } from '../../contract/wire.js'
-import type { CallOptions } from '../../record/connections.js'
 
 /** The answer to a batch, with the log as it stood. */
 export async function answeredBy(
-  step: (options: CallOptions) => Promise<readonly StepResult[]>,
+  step: (options: StepOptions) => Promise<readonly StepResult[]>,
 ): Promise<z.input<typeof stepReply>> {
   let logId: string | undefined
   const results = await step({

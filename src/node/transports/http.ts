@@ -9,6 +9,7 @@ import type {
   ClaimReply,
   NodeIdentity,
   ReportItem,
+  StepOptions,
   StepResult,
 } from '../../contract/steps.js'
 import {
@@ -19,7 +20,7 @@ import {
   stepReply,
   type stepResult,
 } from '../../contract/wire.js'
-import type { NodeTransport, SendOptions } from '../transport.js'
+import type { NodeTransport } from '../transport.js'
 
 export type { HubAddress } from '../../client/calls.js'
 
@@ -131,7 +132,7 @@ function stepsOver(calls: Calls): Pick<NodeTransport, 'mirror' | 'ack' | 'refuse
     who: NodeIdentity,
     verb: string,
     items: readonly unknown[],
-    options: SendOptions = {},
+    options: StepOptions = {},
   ): Promise<readonly StepResult[]> {
     const { node, incarnation } = who
     const body = { node, incarnation, items }
@@ -171,7 +172,7 @@ function stepsOver(calls: Calls): Pick<NodeTransport, 'mirror' | 'ack' | 'refuse
   }
 }
 
-function noteLogId({ logId }: z.output<typeof stepReply>, { onLogId }: SendOptions): void {
+function noteLogId({ logId }: z.output<typeof stepReply>, { onLogId }: StepOptions): void {
   if (logId !== undefined) onLogId?.(logId)
 }
 
@@ -203,7 +204,7 @@ async function sendReports(
   calls: Calls,
   { host, node, incarnation }: NodeIdentity,
   reports: readonly WrittenReport[],
-  options: SendOptions,
+  options: StepOptions,
 ): Promise<StepResult[]> {
   const head = JSON.stringify({ host, node, incarnation }).slice(0, -1)
   const body = `${head},"reports":[${reports.map(({ text }) => text).join(',')}]}`
