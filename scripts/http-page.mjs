@@ -23,7 +23,7 @@ import { cell, padded, table } from './errors-page.mjs'
 
 const head = `# The hub over HTTP
 
-<!-- Written by scripts/http-page.mjs from the OpenAPI document: change it there, in src/http/ or in src/contract/wire.ts. -->
+<!-- Written by scripts/http-page.mjs from the OpenAPI document: change it there, in src/http/ or in src/contract/wire*.ts. -->
 
 \`holdfast serve\` answers what follows; every process of a hub answers the same. The same description for programs is at \`/openapi.json\` (OpenAPI 3.1), and for a browser at \`/docs\`. \`holdfast/client\` is a client for all of it, and one can be generated from the description: every route has a stable \`operationId\`.
 

@@ -3,7 +3,12 @@ import { effectViewSchema } from '../contract/effect-views.js'
 import { type EffectRefused, effectStatuses } from '../contract/effects.js'
 import { HoldfastError } from '../contract/errors.js'
 import type { HubCalls } from '../contract/hub.js'
-import { effectAnswer, effectClaimedReply, effectSettledReply, effectsReply } from '../contract/wire.js'
+import {
+  effectAnswer,
+  effectClaimedReply,
+  effectSettledReply,
+  effectsReply,
+} from '../contract/wire-effects.js'
 import type { Calls } from './calls.js'
 import { outcomeText } from './outcome-text.js'
 import { part, query } from './paths.js'

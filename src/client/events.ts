@@ -5,7 +5,7 @@ import { backoffMs } from '../contract/backoff.js'
 import { HoldfastError, isRepeatable } from '../contract/errors.js'
 import type { EventsOptions, HubEvent } from '../contract/events.js'
 import type { LogFilter } from '../contract/log-filter.js'
-import { eventSchema, gapSchema } from '../contract/wire.js'
+import { eventSchema, gapSchema } from '../contract/wire-log.js'
 import type { Calls } from './calls.js'
 import { query } from './paths.js'
 

@@ -11,10 +11,10 @@ import {
   fencesReply,
   heldReply,
   hostsReply,
-  logReply,
   pendingReply,
   unknownReply,
 } from '../contract/wire.js'
+import { logReply } from '../contract/wire-log.js'
 import type { Calls } from './calls.js'
 import { filterMembers } from './events.js'
 import { part, query } from './paths.js'

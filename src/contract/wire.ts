@@ -32,13 +32,8 @@ import {
 } from './wire-parts.js'
 
 // The bodies, queries and answers of the HTTP surface (contract section 10): the one source of validation,
-// serialisation, OpenAPI and the client's types. Unknown members of a request are refused.
-
-export * from './wire-effects.js'
-export * from './wire-log.js'
-export * from './wire-me.js'
-export * from './wire-nodes.js'
-export { longestWaitMs, mostItems } from './wire-parts.js'
+// serialisation, OpenAPI and the client's types. Unknown members of a request are refused. Those of effects, nodes,
+// sessions, the log and whoever is logged in are in the files `wire-*.ts` beside this one.
 
 // Parts of the path
 

@@ -1,6 +1,7 @@
 import type { FastifyReply } from 'fastify'
 import type { ClaimedDelivery, ClaimReply, NodeIdentity } from '../../contract/steps.js'
-import { claimBody, claimReply, hostParams } from '../../contract/wire.js'
+import { hostParams } from '../../contract/wire.js'
+import { claimBody, claimReply } from '../../contract/wire-nodes.js'
 import { access, requireHost, requireStanding } from '../access.js'
 import { callSignal } from '../ends.js'
 import type { Caller } from '../identities.js'

@@ -12,7 +12,7 @@ import {
   effectsReply,
   effectTakeOverBody,
   resolveBody,
-} from '../../contract/wire.js'
+} from '../../contract/wire-effects.js'
 import { access } from '../access.js'
 import { problem } from '../problem.js'
 import { type App, type RouteParts, replies } from './parts.js'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { HubEvent } from '../../contract/events.js'
-import { digestSchema, eventSchema, eventsQuery, gapSchema, logFilterOf } from '../../contract/wire.js'
+import { digestSchema, eventSchema, eventsQuery, gapSchema, logFilterOf } from '../../contract/wire-log.js'
 import { type DigestEvent, digestsAfter } from '../../hub/digests.js'
 import { eventsAfter, isEventId } from '../../hub/events.js'
 import { lastLogId } from '../../hub/log.js'

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { z } from 'zod'
-import { loginBody, type Me, meReply } from '../../contract/wire.js'
+import { loginBody, type Me, meReply } from '../../contract/wire-me.js'
 import { access } from '../access.js'
 import { cookieName, isSecure, requireOwnOrigin } from '../browsers.js'
 import type { Caller } from '../identities.js'

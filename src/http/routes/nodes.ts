@@ -1,18 +1,17 @@
 import { z } from 'zod'
 import type { NodeIdentity, StepOptions, StepResult } from '../../contract/steps.js'
+import { hostParams, nodeParams } from '../../contract/wire.js'
 import {
   beginBody,
   heartbeatBody,
   heartbeatReply,
-  hostParams,
   joinBody,
   joinReply,
   leaveQuery,
-  nodeParams,
   refuseBody,
   stepBody,
   stepReply,
-} from '../../contract/wire.js'
+} from '../../contract/wire-nodes.js'
 import { access, requireHost, requireScopes } from '../access.js'
 import type { Caller } from '../identities.js'
 import { type App, type RouteParts, replies } from './parts.js'

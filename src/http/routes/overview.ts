@@ -1,5 +1,5 @@
 import { historySchema, overviewSchema } from '../../contract/overview.js'
-import { logFilterOf, logQuery, logReply } from '../../contract/wire.js'
+import { logFilterOf, logQuery, logReply } from '../../contract/wire-log.js'
 import { access } from '../access.js'
 import type { Sampling } from '../history.js'
 import { type App, type RouteParts, replies } from './parts.js'

@@ -1,5 +1,6 @@
 import { attemptResolvedSchema, operatorReplySchema } from '../../contract/delivery-views.js'
-import { attemptParams, deliveryParams, resolveBody } from '../../contract/wire.js'
+import { deliveryParams } from '../../contract/wire.js'
+import { attemptParams, resolveBody } from '../../contract/wire-effects.js'
 import { deliveryResolveBody } from '../../contract/wire-sessions.js'
 import { access } from '../access.js'
 import { type App, type RouteParts, replies } from './parts.js'

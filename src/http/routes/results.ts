@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import { errorCatalogue } from '../../contract/errors.js'
 import type { StepOptions, StepResult } from '../../contract/steps.js'
-import type { stepReply, stepResult } from '../../contract/wire.js'
+import type { stepReply, stepResult } from '../../contract/wire-nodes.js'
 
 /** The answer to a batch, with the log as it stood. */
 export async function answeredBy(

@@ -19,7 +19,7 @@ import {
   joinReply,
   stepReply,
   type stepResult,
-} from '../../contract/wire.js'
+} from '../../contract/wire-nodes.js'
 import type { NodeTransport } from '../transport.js'
 
 export type { HubAddress } from '../../client/calls.js'
