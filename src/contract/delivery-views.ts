@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { components } from './components.js'
 import { attemptStatuses, outcomeKinds } from './outcomes.js'
 import { deliveryStates } from './states.js'
-import { count, timeMs } from './view-parts.js'
+import { count, timeMs, type View } from './view-parts.js'
 
 // What readers of the record are shown of messages and their deliveries, in the SDK and over HTTP alike.
 
@@ -33,7 +33,7 @@ export const attemptViewSchema = z
   })
   .register(components, { id: 'Attempt' })
 /** One try at executing a delivery, as recorded. @interface */
-export type AttemptView = z.infer<typeof attemptViewSchema>
+export type AttemptView = View<typeof attemptViewSchema>
 
 export const timelineEntrySchema = z
   .object({
@@ -45,7 +45,7 @@ export const timelineEntrySchema = z
   })
   .register(components, { id: 'TimelineEntry' })
 /** One step of a delivery's way. @interface */
-export type TimelineEntry = z.infer<typeof timelineEntrySchema>
+export type TimelineEntry = View<typeof timelineEntrySchema>
 
 export const deliveryViewSchema = z
   .object({
@@ -67,7 +67,7 @@ export const deliveryViewSchema = z
   })
   .register(components, { id: 'Delivery' })
 /** A delivery as it stands, with its attempts and its timeline. @interface */
-export type DeliveryView = z.infer<typeof deliveryViewSchema>
+export type DeliveryView = View<typeof deliveryViewSchema>
 
 export const messageViewSchema = z
   .object({
@@ -88,7 +88,7 @@ export const messageViewSchema = z
   })
   .register(components, { id: 'Message' })
 /** A message with its deliveries, as they stand. @interface */
-export type MessageView = z.infer<typeof messageViewSchema>
+export type MessageView = View<typeof messageViewSchema>
 
 export const acceptedDeliverySchema = z.object({
   id: z.string(),
@@ -97,7 +97,7 @@ export const acceptedDeliverySchema = z.object({
   state: z.enum(deliveryStates),
 })
 /** A delivery in the answer to accept. @interface */
-export type AcceptedDelivery = z.infer<typeof acceptedDeliverySchema>
+export type AcceptedDelivery = View<typeof acceptedDeliverySchema>
 
 /** Why a delivery is where it is. */
 export const whyReplySchema = z
@@ -113,14 +113,14 @@ export const whyReplySchema = z
   })
   .register(components, { id: 'Why' })
 /** Why a delivery is where it is. @interface */
-export type WhyReply = z.infer<typeof whyReplySchema>
+export type WhyReply = View<typeof whyReplySchema>
 
 /** A delivery after an operator's act. */
 export const operatorReplySchema = z
   .object({ id: z.string(), state: z.enum(deliveryStates), epoch: count, logId: z.string() })
   .register(components, { id: 'Acted' })
 /** A delivery after an operator's act. @interface */
-export type OperatorReply = z.infer<typeof operatorReplySchema>
+export type OperatorReply = View<typeof operatorReplySchema>
 
 export const heldEntrySchema = z
   .object({
@@ -133,7 +133,7 @@ export const heldEntrySchema = z
   })
   .register(components, { id: 'HeldEntry' })
 /** An entry of the held queue. @interface */
-export type HeldEntry = z.infer<typeof heldEntrySchema>
+export type HeldEntry = View<typeof heldEntrySchema>
 
 export const unknownEntrySchema = z
   .object({
@@ -146,14 +146,14 @@ export const unknownEntrySchema = z
   })
   .register(components, { id: 'UnknownEntry' })
 /** An entry of the unknown list. @interface */
-export type UnknownEntry = z.infer<typeof unknownEntrySchema>
+export type UnknownEntry = View<typeof unknownEntrySchema>
 
 /** An attempt after an operator's resolution. */
 export const attemptResolvedSchema = operatorReplySchema
   .extend({ outcome: z.enum(outcomeKinds) })
   .register(components, { id: 'AttemptResolved' })
 /** An attempt after an operator's resolution. @interface */
-export type AttemptResolved = z.infer<typeof attemptResolvedSchema>
+export type AttemptResolved = View<typeof attemptResolvedSchema>
 
 /** What an operator's act on many did, or would do. */
 export const bulkReplySchema = z
@@ -165,4 +165,4 @@ export const bulkReplySchema = z
   })
   .register(components, { id: 'BulkActed' })
 /** What an operator's act on many did, or would do. @interface */
-export type BulkReply = z.infer<typeof bulkReplySchema>
+export type BulkReply = View<typeof bulkReplySchema>

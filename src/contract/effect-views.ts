@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { components } from './components.js'
 import { effectStatuses } from './effects.js'
 import { outcomeKinds } from './outcomes.js'
-import { count, timeMs } from './view-parts.js'
+import { count, timeMs, type View } from './view-parts.js'
 
 // What readers of the record are shown of effects, in the SDK and over HTTP alike.
 
@@ -34,4 +34,4 @@ export const effectViewSchema = z
   })
   .register(components, { id: 'Effect' })
 /** An effect as recorded; its bodies go with the retention, the rest stays. @interface */
-export type EffectView = z.infer<typeof effectViewSchema>
+export type EffectView = View<typeof effectViewSchema>

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { components } from './components.js'
 import { deliveryStates } from './states.js'
-import { count, timeMs } from './view-parts.js'
+import { count, timeMs, type View } from './view-parts.js'
 
 // What readers of the record are shown of hosts, their nodes, and what fences them, in the SDK and over HTTP alike.
 
@@ -20,7 +20,7 @@ export const pendingEntrySchema = z
   })
   .register(components, { id: 'PendingEntry' })
 /** An entry of a pending list of Redis, beside the row it should agree with. @interface */
-export type PendingEntry = z.infer<typeof pendingEntrySchema>
+export type PendingEntry = View<typeof pendingEntrySchema>
 
 export const nodeViewSchema = z
   .object({
@@ -38,7 +38,7 @@ export const nodeViewSchema = z
   })
   .register(components, { id: 'Node' })
 /** A node, as its last heartbeat told. @interface */
-export type NodeView = z.infer<typeof nodeViewSchema>
+export type NodeView = View<typeof nodeViewSchema>
 
 export const hostViewSchema = z
   .object({
@@ -52,7 +52,7 @@ export const hostViewSchema = z
   })
   .register(components, { id: 'Host' })
 /** A host, its nodes and what waits for it. @interface */
-export type HostView = z.infer<typeof hostViewSchema>
+export type HostView = View<typeof hostViewSchema>
 
 export const fenceViewSchema = z
   .object({
@@ -69,7 +69,7 @@ export const fenceViewSchema = z
   })
   .register(components, { id: 'Fence' })
 /** A fence that stands, or a field of the fences hash that no rule reads. @interface */
-export type FenceView = z.infer<typeof fenceViewSchema>
+export type FenceView = View<typeof fenceViewSchema>
 
 export const fenceReplySchema = z
   .object({
@@ -79,7 +79,7 @@ export const fenceReplySchema = z
   })
   .register(components, { id: 'FenceSet' })
 /** A fence after it was set. @interface */
-export type FenceReply = z.infer<typeof fenceReplySchema>
+export type FenceReply = View<typeof fenceReplySchema>
 
 export const liftReplySchema = z
   .object({
@@ -91,4 +91,4 @@ export const liftReplySchema = z
   })
   .register(components, { id: 'FenceLifted' })
 /** A fence after it was lifted, and what that gave back. @interface */
-export type LiftReply = z.infer<typeof liftReplySchema>
+export type LiftReply = View<typeof liftReplySchema>

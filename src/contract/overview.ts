@@ -3,11 +3,9 @@ import { components } from './components.js'
 import { messageViewSchema } from './delivery-views.js'
 import { effectBases } from './effects.js'
 import { deliveryStates } from './states.js'
+import { count, timeMs, type View } from './view-parts.js'
 
 // What shows a hub at a glance, in the SDK and over HTTP alike. Times are Unix ms by the clock of Redis.
-
-const timeMs = z.int().nonnegative()
-const count = z.int().nonnegative()
 
 /** The lists in which deliveries and messages wait. */
 export const listNames = ['queued', 'claimed', 'delivered', 'held', 'unknown', 'obligations'] as const
@@ -62,7 +60,7 @@ export const overviewSchema = z
   })
   .register(components, { id: 'Overview' })
 /** A hub at a glance: what its log and its lists come to. @interface */
-export type Overview = z.infer<typeof overviewSchema>
+export type Overview = View<typeof overviewSchema>
 
 /** A message without its deliveries. */
 export const messageHeadSchema = messageViewSchema
@@ -70,7 +68,7 @@ export const messageHeadSchema = messageViewSchema
   .extend({ settled: count.describe('deliveries that are settled') })
   .register(components, { id: 'MessageHead' })
 /** A message without its deliveries. @interface */
-export type MessageHead = z.infer<typeof messageHeadSchema>
+export type MessageHead = View<typeof messageHeadSchema>
 
 /** One reading of the counts. */
 export const sampleSchema = z
@@ -87,7 +85,7 @@ export const sampleSchema = z
     unknown: count.describe('entries of the unknown list'),
   })
   .register(components, { id: 'Sample' })
-export type Sample = z.infer<typeof sampleSchema>
+export type Sample = View<typeof sampleSchema>
 
 /** What the counts were lately, as one process of the hub saw them. */
 export const historySchema = z
@@ -96,4 +94,4 @@ export const historySchema = z
     samples: z.array(sampleSchema).describe('the oldest first'),
   })
   .register(components, { id: 'History' })
-export type History = z.infer<typeof historySchema>
+export type History = View<typeof historySchema>

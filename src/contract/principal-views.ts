@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { components } from './components.js'
 import { roles } from './principals.js'
-import { timeMs } from './view-parts.js'
+import { timeMs, type View } from './view-parts.js'
 
 // What readers of the record are shown of principals, in the SDK and over HTTP alike.
 
@@ -27,4 +27,4 @@ export const principalViewSchema = z
   })
   .register(components, { id: 'Principal' })
 /** A principal as recorded: never its secret. @interface */
-export type PrincipalView = z.infer<typeof principalViewSchema>
+export type PrincipalView = View<typeof principalViewSchema>

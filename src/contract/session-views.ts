@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { components } from './components.js'
 import { sessionStates } from './sessions.js'
-import { count, timeMs } from './view-parts.js'
+import { count, timeMs, type View } from './view-parts.js'
 
 // What readers of the record are shown of sessions, in the SDK and over HTTP alike.
 
@@ -21,7 +21,7 @@ export const sessionReplySchema = z
   })
   .register(components, { id: 'SessionAnswer' })
 /** A session after a call on it. @interface */
-export type SessionReply = z.infer<typeof sessionReplySchema>
+export type SessionReply = View<typeof sessionReplySchema>
 
 /** A session as recorded. */
 export const sessionViewSchema = z
@@ -51,4 +51,4 @@ export const sessionViewSchema = z
   })
   .register(components, { id: 'Session' })
 /** A session as recorded. @interface */
-export type SessionView = z.infer<typeof sessionViewSchema>
+export type SessionView = View<typeof sessionViewSchema>

@@ -1,4 +1,4 @@
-import type { ProblemCode } from './problems.js'
+import type { AuditView } from './upkeep-views.js'
 
 /**
  * The sweeps: what puts a hub right without being asked (invariant I7). Each is harmless when doubled, works in bounded
@@ -54,12 +54,4 @@ export interface Swept {
 }
 
 /** One disagreement in the record. */
-export interface Disagreement {
-  readonly code: ProblemCode
-  /** The key or id that it is about. */
-  readonly about: string
-  readonly what: string
-  /** A line for redis-cli that shows it. */
-  readonly look: string
-  readonly repaired: boolean
-}
+export type Disagreement = AuditView['disagreements'][number]

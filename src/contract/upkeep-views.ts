@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { components } from './components.js'
 import { problemCodes } from './problems.js'
 import { sweepNames } from './sweeps.js'
-import { count, timeMs } from './view-parts.js'
+import { count, timeMs, type View } from './view-parts.js'
 
 // What readers of the record are shown of its settings, its sweeps and its audit, in the SDK and over HTTP alike.
 
@@ -18,7 +18,7 @@ export const settingViewSchema = z
   })
   .register(components, { id: 'Setting' })
 /** A tunable as it works now. @interface */
-export type SettingView = z.infer<typeof settingViewSchema>
+export type SettingView = View<typeof settingViewSchema>
 
 /** How a sweep is, as its last run left it. */
 export const sweepViewSchema = z
@@ -46,7 +46,7 @@ export const sweepViewSchema = z
   })
   .register(components, { id: 'Sweep' })
 /** How a sweep is, as its last run left it. @interface */
-export type SweepView = z.infer<typeof sweepViewSchema>
+export type SweepView = View<typeof sweepViewSchema>
 
 /** What one run of a sweep did. */
 export const sweepRunSchema = z
@@ -61,7 +61,7 @@ export const sweepRunSchema = z
     error: z.string().optional().describe('why it failed'),
   })
   .register(components, { id: 'SweepRun' })
-export type SweepRunView = z.infer<typeof sweepRunSchema>
+export type SweepRunView = View<typeof sweepRunSchema>
 
 /** What an audit found. */
 export const auditSchema = z
@@ -89,4 +89,4 @@ export const auditSchema = z
   })
   .register(components, { id: 'Audit' })
 /** What an audit found. @interface */
-export type AuditView = z.infer<typeof auditSchema>
+export type AuditView = View<typeof auditSchema>

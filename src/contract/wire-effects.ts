@@ -3,7 +3,8 @@ import { components } from './components.js'
 import { effectViewSchema } from './effect-views.js'
 import { effectBases, effectStatuses } from './effects.js'
 import { outcomeKinds } from './outcomes.js'
-import { anyJson, attemptId, count, cursor, id, pageMembers, text, wireOutcome } from './wire-parts.js'
+import { count } from './view-parts.js'
+import { anyJson, attemptId, cursor, id, pageMembers, text, wireOutcome } from './wire-parts.js'
 
 // Bodies and answers of effects and of operators' resolutions, over HTTP.
 

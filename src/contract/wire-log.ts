@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { components } from './components.js'
 import type { LogFilter } from './log-filter.js'
+import type { View } from './view-parts.js'
 import { cursor, host, numeric, pageMembers, text } from './wire-parts.js'
 
 // The log over HTTP: by pages, as it grows, and summed up.
@@ -51,7 +52,7 @@ export const eventSchema = z
   })
   .register(components, { id: 'Event' })
 /** One change of the record, with its time. @interface */
-export type Event = z.infer<typeof eventSchema>
+export type Event = View<typeof eventSchema>
 
 export const logEventSchema = eventSchema
   .extend({
@@ -60,7 +61,7 @@ export const logEventSchema = eventSchema
   })
   .register(components, { id: 'LogEvent' })
 /** An entry of a page of the log. @interface */
-export type LogEvent = z.infer<typeof logEventSchema>
+export type LogEvent = View<typeof logEventSchema>
 
 export const logReply = z.object({
   entries: z.array(logEventSchema).describe('the newest first'),
@@ -82,4 +83,4 @@ export const digestSchema = z
   })
   .register(components, { id: 'Changes' })
 /** What entries of the log have in common. */
-export type Digest = z.infer<typeof digestSchema>
+export type Digest = View<typeof digestSchema>

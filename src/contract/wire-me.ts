@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { components } from './components.js'
 import { roles } from './principals.js'
+import type { View } from './view-parts.js'
 
 // Who speaks, and how a browser says so.
 
@@ -15,7 +16,7 @@ export const meReply = z
     payloads: z.boolean().describe('whether this caller may read payloads'),
   })
   .register(components, { id: 'Me' })
-export type Me = z.infer<typeof meReply>
+export type Me = View<typeof meReply>
 
 export const loginBody = z
   .strictObject({

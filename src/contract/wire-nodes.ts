@@ -2,9 +2,9 @@ import { z } from 'zod'
 import { components } from './components.js'
 import { outcomeKinds } from './outcomes.js'
 import { deliveryStates } from './states.js'
+import { count } from './view-parts.js'
 import {
   attemptId,
-  count,
   deliveryId,
   epoch,
   host,

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { timeError } from './faults.js'
 import { isDeliveryId, isHostId, isId, isMessageId, parseAttemptId } from './ids.js'
+import { count } from './view-parts.js'
 
 // What the bodies, queries and answers of the HTTP surface are made of.
 
@@ -26,7 +27,6 @@ export const text = z.string().refine((given) => {
 }, 'must be 1 to 1024 bytes of text')
 /** The id of an entry of the log, as an answer gave it; empty for nothing. */
 export const logId = z.string().regex(/^(\d{1,20}-\d{1,20})?$/, 'must be the id of a log entry: <ms>-<n>')
-export const count = z.int().nonnegative()
 export const epoch = count
 const error = timeError('RFC 3339 with an offset, or Unix milliseconds')
 export const time = z

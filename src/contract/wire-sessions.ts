@@ -2,7 +2,8 @@ import { z } from 'zod'
 import { components } from './components.js'
 import { sessionViewSchema } from './session-views.js'
 import { closeReasons, isScope, terminalOf } from './sessions.js'
-import { count, cursor, epoch, host, id, text } from './wire-parts.js'
+import { count } from './view-parts.js'
+import { cursor, epoch, host, id, text } from './wire-parts.js'
 
 // Bodies, queries and answers of the routes on sessions, and of an operator's word on a delivery in doubt.
 

@@ -17,6 +17,7 @@ import { settings } from './settings.js'
 import { deliveryStates } from './states.js'
 import { sweepNames } from './sweeps.js'
 import { settingViewSchema, sweepRunSchema, sweepViewSchema } from './upkeep-views.js'
+import type { View } from './view-parts.js'
 import {
   anyJson,
   cursor,
@@ -223,4 +224,4 @@ export const problemSchema = z
     requestId: z.string().optional(),
   })
   .register(components, { id: 'Problem' })
-export type Problem = z.infer<typeof problemSchema>
+export type Problem = View<typeof problemSchema>

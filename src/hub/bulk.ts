@@ -21,7 +21,7 @@ export async function actOnMany(
   if (options.reason === '') throw new HoldfastError('INVALID_ARGUMENT', 'a reason is required')
   const page = await parts.list(filter, options)
   const matched = page.deliveries
-  const refused: BulkReply['refused'] = []
+  const refused: BulkReply['refused'][number][] = []
   let done = 0
   const queue = options.dryRun === true ? [] : [...matched]
   async function work(): Promise<void> {

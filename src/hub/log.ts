@@ -55,22 +55,8 @@ export async function readLogPage(
 }
 
 /** An entry with its time, without its place. */
-export function eventOf({
-  id,
-  verb,
-  actor,
-  changes,
-  hosts,
-  details,
-}: LogEntry): Omit<LogEvent, 'id' | 'hub'> {
-  return {
-    at: Number(id.slice(0, id.indexOf('-'))),
-    verb,
-    actor,
-    changes: changes.map(({ ids, from, to }) => ({ ids: [...ids], from, to })),
-    hosts: hosts === '*' ? '*' : [...hosts],
-    details: { ...details },
-  }
+export function eventOf({ id, ...entry }: LogEntry): Omit<LogEvent, 'id' | 'hub'> {
+  return { at: Number(id.slice(0, id.indexOf('-'))), ...entry }
 }
 
 /** Reads an entry's fields: `ids`, `from` and `to` come once for each kind of transition. */

@@ -219,11 +219,7 @@ function hubOn(store: Store, keys: Keys, options: HubOptions): OpenedHub {
       functions.resolveEffect(id, checkedResolution(resolution), actor),
     resolveDelivery: functions.resolveDelivery,
     sweeps: () => readSweeps(reader, keys),
-    audit: async (onProgress) => {
-      const how = { repair: false, signal: closing.signal, onProgress }
-      const { disagreements, ...rest } = await auditRecord(parts, how)
-      return { ...rest, disagreements: [...disagreements], conservation: { ...rest.conservation } }
-    },
+    audit: (onProgress) => auditRecord(parts, { repair: false, signal: closing.signal, onProgress }),
     configuration: () => readConfiguration(reader, keys),
     configure: (changes, actor) => changeSettings(functions, changes, actor),
     principals: async () => (await readPrincipals(reader, keys)).map(({ view }) => view),

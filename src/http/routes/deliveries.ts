@@ -50,7 +50,7 @@ function addReads(app: App, { hub }: RouteParts): void {
     async (request) => {
       requireHost(request.caller, request.query.host)
       const { deliveries, cursor } = await hub.deliveries(request.query)
-      return { deliveries: [...deliveries], cursor }
+      return { deliveries, cursor }
     },
   )
   app.get(
@@ -106,7 +106,7 @@ function addLists(app: App, { hub }: RouteParts): void {
     },
     async (request) => {
       const { entries, cursor } = await hub.heldPage(request.query)
-      return { held: [...entries], cursor }
+      return { held: entries, cursor }
     },
   )
   app.get(
@@ -123,7 +123,7 @@ function addLists(app: App, { hub }: RouteParts): void {
     },
     async (request) => {
       const { entries, cursor } = await hub.unknownPage(request.query)
-      return { unknown: [...entries], cursor }
+      return { unknown: entries, cursor }
     },
   )
 }

@@ -41,7 +41,7 @@ function addReads(app: App, { hub }: RouteParts): void {
     async (request) => {
       const { executing, ...page } = request.query
       const { entries, cursor } = await hub.effectPage({ ...page, executing: executing === 'true' })
-      return { effects: [...entries], cursor }
+      return { effects: entries, cursor }
     },
   )
   app.get(

@@ -35,7 +35,7 @@ function addReads(app: App, { hub }: RouteParts): void {
     },
     async (request) => {
       const { entries, cursor } = await hub.hostPage(request.query)
-      return { hosts: [...entries], cursor }
+      return { hosts: entries, cursor }
     },
   )
   app.get(
@@ -73,7 +73,7 @@ function addReads(app: App, { hub }: RouteParts): void {
       const { host } = request.params
       requireHost(request.caller, host)
       const { entries, cursor } = await hub.pendingPage(host, request.query)
-      return { pending: [...entries], cursor }
+      return { pending: entries, cursor }
     },
   )
   app.get(

@@ -27,7 +27,7 @@ export function addMessageLists(app: App, parts: RouteParts): void {
     async (request) => {
       const sender = listedSender(request.caller, request.query.sender)
       const { entries, cursor } = await hub.messagePage({ ...request.query, sender })
-      return { messages: [...entries], cursor }
+      return { messages: entries, cursor }
     },
   )
   app.get(

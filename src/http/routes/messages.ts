@@ -3,6 +3,7 @@ import type { FastifyReply } from 'fastify'
 import type { z } from 'zod'
 import { messageViewSchema } from '../../contract/delivery-views.js'
 import type { Accepted } from '../../contract/hub.js'
+import type { View } from '../../contract/view-parts.js'
 import {
   acceptedReply,
   idempotencyHeaders,
@@ -145,10 +146,10 @@ export function addMessageRoutes(app: App, parts: MessageParts): void {
 function acceptedAnswer(
   reply: FastifyReply,
   { id, deliveries, fanOut, replayed }: Accepted,
-): z.output<typeof acceptedReply> {
+): View<typeof acceptedReply> {
   if (replayed) reply.header('idempotency-replayed', 'true')
   reply.code(replayed ? 200 : 201)
-  return { id, deliveries: [...deliveries], fanOut }
+  return { id, deliveries, fanOut }
 }
 
 /** A JSON payload is its exact source text; everything else comes as base64. @throws INVALID_ARGUMENT */

@@ -51,7 +51,7 @@ function addMembership(app: App, { functions, beats }: RouteParts): void {
         config: { heartbeatMs, staleAfterMs, maxResultBytes, maxRedrive },
         storeId: joined.storeId,
         generation: joined.generation,
-        badSettings: [...joined.badSettings],
+        badSettings: joined.badSettings,
       }
     },
   )

@@ -52,8 +52,7 @@ export function addOverviewRoutes(app: App, { hub, sampling }: OverviewParts): v
     },
     async (request) => {
       const { cursor, limit, ...query } = request.query
-      const page = await hub.logPage({ ...logFilterOf(query), cursor, limit })
-      return { entries: [...page.entries], cursor: page.cursor }
+      return await hub.logPage({ ...logFilterOf(query), cursor, limit })
     },
   )
 }

@@ -1,13 +1,14 @@
 import type {
   FastifyBaseLogger,
   FastifyInstance,
+  FastifyTypeProvider,
   RawReplyDefaultExpression,
   RawRequestDefaultExpression,
   RawServerDefault,
 } from 'fastify'
-import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import type { z } from 'zod'
 import type { OnPoint } from '../../contract/points.js'
+import type { View } from '../../contract/view-parts.js'
 import { problemSchema } from '../../contract/wire.js'
 import type { LogTail } from '../../hub/log-tail.js'
 import type { Hub } from '../../hub/open-hub.js'
@@ -17,13 +18,19 @@ import type { Reader } from '../../record/reader.js'
 import type { Identities } from '../identities.js'
 import type { Sweeper } from '../sweeper.js'
 
-/** The server as routes see it: checked and typed by the schemas of `contract/wire.ts`. */
+/** What routes are given, and what they may answer: of an answer nothing is changed, so it may be read-only. */
+interface WireTypes extends FastifyTypeProvider {
+  readonly validator: this['schema'] extends z.ZodType ? z.output<this['schema']> : unknown
+  readonly serializer: this['schema'] extends z.ZodType ? View<this['schema']> : unknown
+}
+
+/** The server as routes see it: checked and typed by the schemas of `contract/wire*.ts`. */
 export type App = FastifyInstance<
   RawServerDefault,
   RawRequestDefaultExpression,
   RawReplyDefaultExpression,
   FastifyBaseLogger,
-  ZodTypeProvider
+  WireTypes
 >
 
 /** What the routes work with. */

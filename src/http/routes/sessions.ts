@@ -33,7 +33,7 @@ function addReads(app: App, { hub }: RouteParts): void {
     },
     async (request) => {
       const { entries, cursor } = await hub.sessionPage(request.query)
-      return { sessions: [...entries], cursor }
+      return { sessions: entries, cursor }
     },
   )
   app.get(
