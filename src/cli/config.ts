@@ -6,7 +6,7 @@ import { httpUrl } from '../client/exchange.js'
 import { isHoldfastError } from '../contract/errors.js'
 import { check, type Fault } from '../contract/faults.js'
 import { hubNames } from '../contract/hub-set.js'
-import { isHubName } from '../contract/ids.js'
+import { isHubName, nameForm } from '../contract/ids.js'
 import type { RedisAddress } from '../contract/redis-address.js'
 import { redactUrl } from '../record/address.js'
 import { isReadable, textOf } from './files.js'
@@ -59,7 +59,7 @@ const members = {
   ca: z.string().refine(isReadable, 'names no file that can be read'),
   clientCert: z.string().refine(isReadable, 'names no file that can be read'),
   clientKey: z.string().refine(isReadable, 'names no file that can be read'),
-  hub: z.string().refine(isHubName, 'must match [a-z0-9._-], 1 to 63 long, alphanumeric at both ends'),
+  hub: z.string().refine(isHubName, nameForm),
   hubs: z.string().superRefine((text, context) => {
     const problem = problemOf(() => hubNames(text))
     if (problem !== undefined) context.addIssue({ code: 'custom', message: problem })

@@ -2,7 +2,16 @@ import { type Command, Option } from 'commander'
 import { z } from 'zod'
 import { httpUrl } from '../client/exchange.js'
 import { check, type Fault } from '../contract/faults.js'
-import { isDeliveryId, isFenceScope, isHostId, isId, isMessageId, parseAttemptId } from '../contract/ids.js'
+import {
+  idForm,
+  isDeliveryId,
+  isFenceScope,
+  isHostId,
+  isId,
+  isMessageId,
+  nameForm,
+  parseAttemptId,
+} from '../contract/ids.js'
 import type { Recipient } from '../contract/message.js'
 import { type Listen, parseListen } from '../http/listen.js'
 import { readSettings, type Settings } from './config.js'
@@ -123,8 +132,8 @@ export const value = {
     (given) => given !== '' && Buffer.byteLength(given) <= 1024,
     'must be 1 to 1024 bytes of text',
   ),
-  id: text.refine(isId, 'must be 1 to 255 bytes of printable ASCII'),
-  host: text.refine(isHostId, 'must match [a-z0-9._-], 1 to 63 long, alphanumeric at both ends'),
+  id: text.refine(isId, idForm),
+  host: text.refine(isHostId, nameForm),
   recipient: parsed(recipientOf, 'is no recipient: host:<host> or session:<session>'),
   fenceScope: text.refine(
     isFenceScope,

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { HoldfastError, isHoldfastError } from './errors.js'
-import { isHubName } from './ids.js'
+import { isHubName, nameForm } from './ids.js'
 
 /** Hubs of one set. */
 const mostHubs = 64
@@ -18,12 +18,7 @@ export function hubNames(text: string): string[] {
 export function checkedHubs(names: readonly string[]): string[] {
   if (names.length === 0) throw bad('a set of hubs has no name', names)
   for (const [at, name] of names.entries()) {
-    if (!isHubName(name)) {
-      throw bad(
-        `hub ${JSON.stringify(name)} must match [a-z0-9._-], 1 to 63 long, alphanumeric at both ends`,
-        name,
-      )
-    }
+    if (!isHubName(name)) throw bad(`hub ${JSON.stringify(name)} ${nameForm}`, name)
     if (names.indexOf(name) !== at) throw bad(`hub ${name} is named twice`, name)
   }
   if (names.length > mostHubs) throw bad(`${names.length} hubs are more than ${mostHubs}`, names.length)

@@ -1,20 +1,26 @@
 import { HoldfastError } from './errors.js'
 
-const hostPattern = /^[a-z0-9](?:[a-z0-9._-]{0,61}[a-z0-9])?$/
-const hubPattern = /^[a-z0-9](?:[a-z0-9._-]{0,61}[a-z0-9])?$/
-const idPattern = /^[\x20-\x7e]{1,255}$/
+/** Of hosts and hubs. */
+export const namePattern = /^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$/
+/** Of every other id that a caller chooses. */
+export const idPattern = /^[\x20-\x7e]{1,255}$/
+/** What {@link namePattern} asks for, in words that follow what is wrong. */
+export const nameForm = 'must match [a-z0-9._-], 1 to 63 long, alphanumeric at both ends'
+/** What {@link idPattern} asks for. */
+export const idForm = 'must be 1 to 255 bytes of printable ASCII'
+
 const messagePattern = /^\d+-\d+$/
 const deliveryPattern = /^(\d+-\d+)\.\d+$/
 const attemptPattern = /^(\d+-\d+\.\d+)\/(\d+)$/
 
 /** True for `[a-z0-9._-]`, 1 to 63, alphanumeric at both ends (contract section 7). Nothing is folded. */
 export function isHostId(text: string): boolean {
-  return hostPattern.test(text)
+  return namePattern.test(text)
 }
 
 /** True for a hub name, of the same form as a host id. */
 export function isHubName(text: string): boolean {
-  return hubPattern.test(text)
+  return namePattern.test(text)
 }
 
 /** True for printable ASCII, 1 to 255 bytes: every other id a caller chooses. */
@@ -25,28 +31,19 @@ export function isId(text: string): boolean {
 /** Returns the host id, or throws INVALID_ARGUMENT. */
 export function hostId(text: string): string {
   if (isHostId(text)) return text
-  throw new HoldfastError(
-    'INVALID_ARGUMENT',
-    `host ${JSON.stringify(text)} must match [a-z0-9._-], 1 to 63 long, alphanumeric at both ends`,
-  )
+  throw new HoldfastError('INVALID_ARGUMENT', `host ${JSON.stringify(text)} ${nameForm}`)
 }
 
 /** Returns the hub name, or throws INVALID_ARGUMENT. */
 export function hubName(text: string): string {
   if (isHubName(text)) return text
-  throw new HoldfastError(
-    'INVALID_ARGUMENT',
-    `hub ${JSON.stringify(text)} must match [a-z0-9._-], 1 to 63 long, alphanumeric at both ends`,
-  )
+  throw new HoldfastError('INVALID_ARGUMENT', `hub ${JSON.stringify(text)} ${nameForm}`)
 }
 
 /** Returns the id, or throws INVALID_ARGUMENT naming `what`. */
 export function printableId(text: string, what: string): string {
   if (isId(text)) return text
-  throw new HoldfastError(
-    'INVALID_ARGUMENT',
-    `${what} ${JSON.stringify(text)} must be 1 to 255 bytes of printable ASCII`,
-  )
+  throw new HoldfastError('INVALID_ARGUMENT', `${what} ${JSON.stringify(text)} ${idForm}`)
 }
 
 export function isMessageId(text: string): boolean {

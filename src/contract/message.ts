@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { HoldfastError } from './errors.js'
 import { check, faultLine, kindOf, timeError } from './faults.js'
-import { isHostId, isId } from './ids.js'
+import { idForm, isHostId, isId, nameForm } from './ids.js'
 
-const id = z.string().refine(isId, 'must be 1 to 255 bytes of printable ASCII')
-const host = z.string().refine(isHostId, 'must match [a-z0-9._-], 1 to 63 long, alphanumeric at both ends')
+const id = z.string().refine(isId, idForm)
+const host = z.string().refine(isHostId, nameForm)
 
 /** A recipient: a host, or a session, which is routed to the host that owns it. */
 export type Recipient = { host: string } | { session: string }

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { HoldfastError, isHoldfastError } from './errors.js'
 import { check, cut, type Fault, faultLine, kindOf, mustBe } from './faults.js'
 import { checkedHubs } from './hub-set.js'
-import { isHostId, isHubName, isId } from './ids.js'
+import { idForm, isHostId, isHubName, isId, nameForm } from './ids.js'
 
 // Options of functions are refused for what is not known of them, as the configuration file is: a slip of the pen shows at
 // once, and not by what goes on without the option. They are looked at and used as they were given: nothing is copied.
@@ -95,17 +95,15 @@ export function text(form: string) {
 /** A name that the caller chose, and no secret: a wrong one is repeated. */
 function nameThat(form: string, test: (value: string) => boolean) {
   return z.string().refine(test, {
-    error: ({ input }) => `must ${form}, not ${JSON.stringify(cut(String(input)))}`,
+    error: ({ input }) => `${form}, not ${JSON.stringify(cut(String(input)))}`,
   })
 }
 
-const hostForm = 'match [a-z0-9._-], 1 to 63 long, alphanumeric at both ends'
-
 /** Names of the record. */
 export const name = {
-  host: nameThat(hostForm, isHostId),
-  hub: nameThat(hostForm, isHubName),
-  id: nameThat('be 1 to 255 bytes of printable ASCII', isId),
+  host: nameThat(nameForm, isHostId),
+  hub: nameThat(nameForm, isHubName),
+  id: nameThat(idForm, isId),
 }
 
 /** The names of a set of hubs. */

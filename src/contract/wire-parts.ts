@@ -1,21 +1,25 @@
 import { z } from 'zod'
 import { timeError } from './faults.js'
-import { isDeliveryId, isHostId, isId, isMessageId, parseAttemptId } from './ids.js'
+import {
+  idForm,
+  idPattern,
+  isDeliveryId,
+  isHostId,
+  isId,
+  isMessageId,
+  nameForm,
+  namePattern,
+  parseAttemptId,
+} from './ids.js'
 import { count } from './view-parts.js'
 
 // What the bodies, queries and answers of the HTTP surface are made of.
 
-const idPattern = '^[\\x20-\\x7e]{1,255}$'
-const hostPattern = '^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$'
-
 export const id = z
   .string()
-  .refine(isId, 'must be 1 to 255 bytes of printable ASCII')
-  .meta({ pattern: idPattern, minLength: 1, maxLength: 255 })
-export const host = z
-  .string()
-  .refine(isHostId, 'must match [a-z0-9._-], 1 to 63 long, alphanumeric at both ends')
-  .meta({ pattern: hostPattern })
+  .refine(isId, idForm)
+  .meta({ pattern: idPattern.source, minLength: 1, maxLength: 255 })
+export const host = z.string().refine(isHostId, nameForm).meta({ pattern: namePattern.source })
 export const deliveryId = z.string().refine(isDeliveryId, 'must be a delivery id: <message>.<n>')
 export const messageId = z.string().refine(isMessageId, 'must be a message id: <ms>-<sequence>')
 export const attemptId = z

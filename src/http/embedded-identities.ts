@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { HoldfastError } from '../contract/errors.js'
-import { isHostId, isId } from '../contract/ids.js'
+import { idForm, isHostId, isId } from '../contract/ids.js'
 import { isRole, type Role } from '../contract/principals.js'
 import { requireOwnOrigin, requireOwnPage } from './browsers.js'
 import { sharedEnd } from './ends.js'
@@ -68,7 +68,7 @@ function refusalOf(error: unknown): unknown {
 
 /** @throws TypeError where the application answers nobody that could be */
 function check({ name, role, host }: HoldfastCaller): void {
-  if (!isId(name)) throw new TypeError('authenticate: name is not 1 to 255 bytes of printable ASCII')
+  if (!isId(name)) throw new TypeError(`authenticate: name ${idForm}`)
   if (!isRole(role)) throw new TypeError('authenticate: role is none')
   if ((role === 'node') !== (host !== undefined))
     throw new TypeError('authenticate: a node, and it alone, has a host')
