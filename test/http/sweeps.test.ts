@@ -148,6 +148,7 @@ describe('the audit', () => {
     const { disagreements, conservation } = await audit()
     expect(conservation).toMatchObject({ recipients: 3, byState: { queued: 5 } })
     expect(disagreements).toContainEqual({
+      code: 'totals_disagree',
       about: 'conservation',
       what: '3 recipients accepted, but 5 by state, 0 owed, 0 pruned',
       look: `redis-cli HGETALL '${record.keys.counts}'`,
@@ -168,6 +169,7 @@ describe('the audit', () => {
     await record.send('DEL', record.keys.held)
     const { disagreements } = await audit()
     expect(disagreements).toContainEqual({
+      code: 'unlisted',
       about: id,
       what: 'the held queue does not list it',
       look: `redis-cli HGETALL '${record.keys.delivery(id)}'`,
