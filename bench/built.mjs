@@ -9,7 +9,9 @@ export const { findServer, launch, serverState } = await load('record/server-pro
 /** @type {typeof import('../src/record/embedded.ts')} */
 export const { freePort } = await load('record/embedded.js')
 /** @type {typeof import('../src/record/connections.ts')} */
-export const { openStore, openBlockingReader } = await load('record/connections.js')
+export const { openStore } = await load('record/connections.js')
+/** @type {typeof import('../src/record/blocking-reader.ts')} */
+export const { openBlockingReader } = await load('record/blocking-reader.js')
 /** @type {typeof import('../src/record/functions.ts')} */
 export const { functionsOf } = await load('record/functions.js')
 /** @type {typeof import('../src/record/keys.ts')} */

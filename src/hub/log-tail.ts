@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { LogEntry } from '../contract/log-filter.js'
 import { isAfter } from '../contract/log-ids.js'
-import type { BlockingReader } from '../record/connections.js'
+import type { BlockingReader } from '../record/blocking-reader.js'
 import type { Keys } from '../record/keys.js'
 import type { Reader } from '../record/reader.js'
 import { firstLogId, lastLogId, logEntryOf } from './log.js'

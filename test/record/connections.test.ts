@@ -2,12 +2,8 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { redactUrl } from '../../src/record/address.js'
-import {
-  type BlockingReader,
-  openBlockingReader,
-  openStore,
-  type Store,
-} from '../../src/record/connections.js'
+import { type BlockingReader, openBlockingReader } from '../../src/record/blocking-reader.js'
+import { openStore, type Store } from '../../src/record/connections.js'
 import { type FaultyProxy, startProxy } from '../support/proxy.js'
 import { startTestServer, type TestServer } from '../support/server.js'
 import { until } from '../support/until.js'

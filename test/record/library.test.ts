@@ -147,3 +147,15 @@ it('survives a restart of the server', async () => {
   await server.restart()
   expect(await verifyLibrary(store, { luaDir })).toMatchObject({ kind: 'loaded' })
 })
+
+it('a call that has the library loaded keeps to its deadline', async () => {
+  server.cli('CLIENT', 'PAUSE', '3000', 'WRITE') // FUNCTION LOAD waits, FCALL_RO and FUNCTION LIST do not
+  const startedAt = performance.now()
+  const called = store.fcall('hf_version', '{hf}', [], { deadlineMs: 300, readOnly: true })
+  await expect(called).rejects.toMatchObject({
+    code: 'STORE_UNAVAILABLE',
+    message: expect.stringContaining('the library was not loaded in time'),
+  })
+  expect(performance.now() - startedAt).toBeLessThan(2500)
+  server.cli('CLIENT', 'UNPAUSE')
+})
