@@ -1,3 +1,4 @@
+import { settingIn } from '../contract/settings.js'
 import { type SweepName, sweepNames, sweepSetting, sweeps } from '../contract/sweeps.js'
 import type { SweepView } from '../contract/upkeep-views.js'
 import type { Keys } from '../record/keys.js'
@@ -18,9 +19,9 @@ export async function readSweeps(reader: Reader, keys: Keys): Promise<SweepView[
 
 /** How often each sweep runs. Milliseconds; 0: not by itself. */
 export async function readIntervals(reader: Reader, keys: Keys): Promise<Record<SweepName, number>> {
-  const configured = new Map((await readConfiguration(reader, keys)).map(({ name, value }) => [name, value]))
+  const settings = await readConfiguration(reader, keys)
   return Object.fromEntries(
-    sweepNames.map((name) => [name, configured.get(sweepSetting(name)) ?? sweeps[name].everyMs]),
+    sweepNames.map((name) => [name, settingIn(settings, sweepSetting(name))]),
   ) as Record<SweepName, number>
 }
 
@@ -35,7 +36,7 @@ function sweepView(
   const ageMs = succeededAt === undefined ? undefined : Math.max(0, nowMs - succeededAt)
   return {
     name,
-    meaning: sweeps[name].meaning,
+    meaning: sweeps[name],
     everyMs,
     runs: number('runs') ?? 0,
     ...present('failures', number('failures')),
