@@ -2,7 +2,7 @@ import { settingIn } from '../contract/settings.js'
 import { type SweepName, sweepNames, sweepSetting, sweeps } from '../contract/sweeps.js'
 import type { SweepView } from '../contract/upkeep-views.js'
 import type { Keys } from '../record/keys.js'
-import type { Reader } from '../record/reader.js'
+import { type Reader, timeOf } from '../record/reader.js'
 import { present } from '../record/replies.js'
 import { readConfiguration } from './configuration.js'
 
@@ -12,8 +12,7 @@ const lateAfterIntervals = 3
 export async function readSweeps(reader: Reader, keys: Keys): Promise<SweepView[]> {
   const intervals = await readIntervals(reader, keys)
   const rows = await reader.hashes(sweepNames.map((name) => keys.sweep(name)))
-  const [seconds, micros] = await reader.strings(['TIME'])
-  const nowMs = Number(seconds) * 1000 + Math.floor(Number(micros) / 1000)
+  const nowMs = timeOf(await reader.one(['TIME']))
   return sweepNames.map((name, at) => sweepView(name, intervals[name], rows[at] ?? new Map(), nowMs))
 }
 
