@@ -102,7 +102,7 @@ const fixed: Readonly<Record<string, readonly Candidate[]>> = {
   'completion shell': words('bash', 'zsh', 'fish', 'powershell'),
   'sweep run name': [
     { value: 'all', note: 'every one' },
-    ...sweepNames.map((value) => ({ value, note: sweeps[value].meaning })),
+    ...sweepNames.map((value) => ({ value, note: sweeps[value] })),
   ],
   state: words(...liveStates),
 }

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
 import type { FenceReply, HostView, NodeView } from '../contract/host-views.js'
-import type { HubCalls } from '../contract/hub.js'
+import { settingIn } from '../contract/settings.js'
 import { withHub } from './context.js'
 import { action, value } from './flags.js'
 import { answer, type Cell, fields, hubCell, hubHead, print, printTable, say } from './output.js'
@@ -26,7 +26,7 @@ function addList(host: Command): void {
     .action(
       action(z.object({}), async (_, { settings, json }) => {
         const [hosts, staleAfterMs] = await withHub(settings, async (hub) => {
-          return [await hub.hosts(), await staleAfter(hub)] as const
+          return [await hub.hosts(), settingIn(await hub.configuration(), 'stale_after_ms')] as const
         })
         answer(json, { hosts }, () => printHosts(hosts, staleAfterMs))
       }),
@@ -77,11 +77,6 @@ function addRetire(host: Command): void {
         answer(json, view, printRetired)
       }),
     )
-}
-
-async function staleAfter(hub: HubCalls): Promise<number> {
-  const settings = await hub.configuration()
-  return settings.find(({ name }) => name === 'stale_after_ms')?.value ?? Number.POSITIVE_INFINITY
 }
 
 function printHosts(hosts: readonly HostView[], staleAfterMs: number): void {

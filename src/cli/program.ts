@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
+import { ownVersion } from '../http/version.js'
 
 type Add = (program: Command) => void
 
@@ -88,9 +88,4 @@ function withCommonOptions(command: Command): Command {
     .option('--json', 'answer in JSON')
     .exitOverride()
     .configureOutput({ outputError: () => undefined })
-}
-
-function ownVersion(): string {
-  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8')
-  return String((JSON.parse(text) as { version: string }).version)
 }

@@ -2,6 +2,7 @@ import type { HeldEntry, UnknownEntry } from '../contract/delivery-views.js'
 import type { FenceView, HostView } from '../contract/host-views.js'
 import type { HubCalls } from '../contract/hub.js'
 import type { Overview } from '../contract/overview.js'
+import { settingIn } from '../contract/settings.js'
 
 /** What changed in a second between two readings. */
 export interface Rates {
@@ -50,7 +51,7 @@ export async function readSnapshot(hub: HubCalls, before: Snapshot | undefined):
     held: held.entries,
     unknown: unknown.entries,
     more: names.filter((name) => lists[name].cursor !== undefined),
-    staleAfterMs: settings.find(({ name }) => name === 'stale_after_ms')?.value ?? Number.POSITIVE_INFINITY,
+    staleAfterMs: settingIn(settings, 'stale_after_ms'),
   }
 }
 

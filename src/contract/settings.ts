@@ -1,3 +1,5 @@
+import type { SettingView } from './upkeep-views.js'
+
 /** One tunable of `{<hub>}:config` (contract section 9): read by the functions at every call. */
 export interface Setting {
   /** Used when the field is missing or bad. */
@@ -138,3 +140,17 @@ export const settings = {
 
 /** The name of one of {@link settings}. */
 export type SettingName = keyof typeof settings
+
+/** What a text in the config hash stands for; undefined where it is no value of the setting, and its default is used. */
+export function valueOfText(
+  { least, most = Number.MAX_SAFE_INTEGER }: Setting,
+  text: string,
+): number | undefined {
+  const value = /^[0-9]+$/.test(text) ? Number(text) : Number.NaN
+  return value >= least && value <= most ? value : undefined
+}
+
+/** A setting as it works now; its default where the hub that was asked does not know it. */
+export function settingIn(views: readonly SettingView[], name: SettingName): number {
+  return views.find((view) => view.name === name)?.value ?? settings[name].default
+}

@@ -1,3 +1,4 @@
+import type { SettingName } from './settings.js'
 import type { AuditView } from './upkeep-views.js'
 
 /**
@@ -5,31 +6,19 @@ import type { AuditView } from './upkeep-views.js'
  * slices, and its work grows with the damage, not with the backlog (`audit` excepted, which looks at everything).
  */
 export const sweeps = {
-  'fan-out': { everyMs: 15_000, meaning: 'completes fan-outs and moves that were cut' },
-  parked: {
-    everyMs: 15_000,
-    meaning: 'rings for lanes that no pause stops any more; refills lanes that were lost',
-  },
-  claims: { everyMs: 30_000, meaning: 'makes pending lists, streams and groups agree with the rows' },
-  stale: {
-    everyMs: 10_000,
-    meaning: 'rings for deliveries of gone nodes; lists hosts that have work and no live node',
-  },
-  reports: {
-    everyMs: 15_000,
-    meaning: 'lists open attempts of gone executors, and overdue ones, as unknown',
-  },
-  deadlines: { everyMs: 5_000, meaning: 'fails what was not claimed, or begun, in time' },
-  effects: { everyMs: 30_000, meaning: 'lists effects that are open for too long as unknown' },
-  rehome: { everyMs: 30_000, meaning: 'moves sessions of gone hosts, where rehome_on_redrive allows' },
-  held: { everyMs: 15_000, meaning: 'queues again what holds that stand no more had parked' },
-  nodes: { everyMs: 300_000, meaning: 'takes consumers that are gone and own nothing out of their groups' },
-  retention: { everyMs: 60_000, meaning: 'prunes what was settled longer ago than retention_ms' },
-  audit: {
-    everyMs: 3_600_000,
-    meaning: 'compares every row with every index, and puts the indexes and counts right',
-  },
-} as const satisfies Record<string, { readonly everyMs: number; readonly meaning: string }>
+  'fan-out': 'completes fan-outs and moves that were cut',
+  parked: 'rings for lanes that no pause stops any more; refills lanes that were lost',
+  claims: 'makes pending lists, streams and groups agree with the rows',
+  stale: 'rings for deliveries of gone nodes; lists hosts that have work and no live node',
+  reports: 'lists open attempts of gone executors, and overdue ones, as unknown',
+  deadlines: 'fails what was not claimed, or begun, in time',
+  effects: 'lists effects that are open for too long as unknown',
+  rehome: 'moves sessions of gone hosts, where rehome_on_redrive allows',
+  held: 'queues again what holds that stand no more had parked',
+  nodes: 'takes consumers that are gone and own nothing out of their groups',
+  retention: 'prunes what was settled longer ago than retention_ms',
+  audit: 'compares every row with every index, and puts the indexes and counts right',
+} as const satisfies Record<string, string>
 
 export type SweepName = keyof typeof sweeps
 export const sweepNames = Object.keys(sweeps) as [SweepName, ...SweepName[]]
@@ -39,8 +28,8 @@ export function isSweepName(text: string): text is SweepName {
 }
 
 /** The setting that holds how often a sweep runs. Milliseconds; 0 turns it off. */
-export function sweepSetting<Name extends SweepName>(name: Name) {
-  return `sweep_${name.replaceAll('-', '_')}_ms`
+export function sweepSetting(name: SweepName): SettingName {
+  return `sweep_${name.replaceAll('-', '_')}_ms` as SettingName
 }
 
 /** What one run of a sweep did. */

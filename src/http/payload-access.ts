@@ -1,3 +1,5 @@
+import { settingIn } from '../contract/settings.js'
+import { readConfiguration } from '../hub/configuration.js'
 import type { Keys } from '../record/keys.js'
 import type { Reader } from '../record/reader.js'
 import type { Caller } from './identities.js'
@@ -11,5 +13,5 @@ export async function mayReadPayloads(
   { reader, keys }: { readonly reader: Reader; readonly keys: Keys },
 ): Promise<boolean> {
   if (role !== 'viewer') return role !== 'node'
-  return (await reader.one(['HGET', keys.config, 'viewer_payloads'])) === '1'
+  return settingIn(await readConfiguration(reader, keys), 'viewer_payloads') === 1
 }

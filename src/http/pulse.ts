@@ -1,5 +1,7 @@
 import { isHoldfastError } from '../contract/errors.js'
-import { settings } from '../contract/settings.js'
+import { settingIn } from '../contract/settings.js'
+import type { SettingView } from '../contract/upkeep-views.js'
+import { readConfiguration } from '../hub/configuration.js'
 import type { Keys } from '../record/keys.js'
 import type { Reader } from '../record/reader.js'
 
@@ -40,21 +42,17 @@ export async function startPulse(options: PulseOptions): Promise<Pulse> {
   const { reader, keys, onChange } = options
   let okAt = performance.now()
   let trouble: string | undefined
-  let maxPayloadBytes: number = settings.max_payload_bytes.default
-  let maxRecipients: number = settings.max_recipients.default
+  let settings: readonly SettingView[] = []
   let timer: NodeJS.Timeout | undefined
   let stopped = false
 
   async function look(): Promise<Identity> {
-    const [storeId, generation, largest, most] = (await reader.all([
-      ['HGET', keys.identity, 'store_id'],
-      ['HGET', keys.identity, 'generation'],
-      ['HGET', keys.config, 'max_payload_bytes'],
-      ['HGET', keys.config, 'max_recipients'],
-    ])) as (string | null)[]
-    maxPayloadBytes = settingOf(largest, settings.max_payload_bytes.default)
-    maxRecipients = settingOf(most, settings.max_recipients.default)
-    return { storeId: storeId ?? '', generation: Number(generation ?? 0) }
+    const [identity, configuration] = await Promise.all([
+      reader.hash(keys.identity),
+      readConfiguration(reader, keys),
+    ])
+    settings = configuration
+    return { storeId: identity.get('store_id') ?? '', generation: Number(identity.get('generation') ?? 0) }
   }
 
   let known = await look()
@@ -82,19 +80,14 @@ export async function startPulse(options: PulseOptions): Promise<Pulse> {
     ageMs: () => performance.now() - okAt,
     trouble: () => trouble,
     get maxPayloadBytes() {
-      return maxPayloadBytes
+      return settingIn(settings, 'max_payload_bytes')
     },
     get maxRecipients() {
-      return maxRecipients
+      return settingIn(settings, 'max_recipients')
     },
     stop: () => {
       stopped = true
       clearTimeout(timer)
     },
   }
-}
-
-/** As the functions read it: the default where the field is missing or bad. */
-function settingOf(field: string | null | undefined, byDefault: number): number {
-  return /^[1-9]\d{0,15}$/.test(field ?? '') ? Number(field) : byDefault
 }

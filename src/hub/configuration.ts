@@ -1,5 +1,5 @@
 import { HoldfastError } from '../contract/errors.js'
-import { type Setting, type SettingName, settings } from '../contract/settings.js'
+import { type Setting, type SettingName, settingIn, settings, valueOfText } from '../contract/settings.js'
 import type { SettingView } from '../contract/upkeep-views.js'
 import type { Functions } from '../record/functions.js'
 import type { Keys } from '../record/keys.js'
@@ -23,18 +23,18 @@ export async function readConfiguration(reader: Reader, keys: Keys): Promise<Set
 }
 
 function settingView(name: string, setting: Setting, set: string | undefined): SettingView {
-  const shown = { name, default: setting.default, meaning: setting.meaning }
-  if (set === undefined) return { ...shown, value: setting.default, bad: false }
-  const bad = problemWith(setting, set) !== undefined
-  return { ...shown, value: bad ? setting.default : Number(set), set, bad }
+  const { default: usual, meaning } = setting
+  const shown = { name, default: usual, meaning }
+  if (set === undefined) return { ...shown, value: usual, bad: false }
+  const value = valueOfText(setting, set)
+  return { ...shown, value: value ?? usual, set, bad: value === undefined }
 }
 
 /** What is wrong where nodes are to beat so seldom that they would be taken for gone; undefined where nothing is. */
 export function paceProblem(views: readonly SettingView[]): string | undefined {
-  const value = (name: SettingName) => views.find((each) => each.name === name)?.value
-  const [heartbeatMs, staleAfterMs] = [value('heartbeat_ms'), value('stale_after_ms')]
-  if (heartbeatMs === undefined || staleAfterMs === undefined || 3 * heartbeatMs <= staleAfterMs)
-    return undefined
+  const heartbeatMs = settingIn(views, 'heartbeat_ms')
+  const staleAfterMs = settingIn(views, 'stale_after_ms')
+  if (3 * heartbeatMs <= staleAfterMs) return undefined
   return `heartbeat_ms ${heartbeatMs} is more than a third of stale_after_ms ${staleAfterMs}: nodes beat every ${Math.floor(staleAfterMs / 3)} ms`
 }
 
@@ -64,10 +64,9 @@ function isSettingName(name: string): name is SettingName {
   return Object.hasOwn(settings, name)
 }
 
-function problemWith({ least, most }: Setting, text: string): string | undefined {
-  const value = Number(text)
-  const isWithin = value >= least && value <= (most ?? Number.MAX_SAFE_INTEGER)
-  if (/^[0-9]+$/.test(text) && isWithin) return undefined
+function problemWith(setting: Setting, text: string): string | undefined {
+  if (valueOfText(setting, text) !== undefined) return undefined
+  const { least, most } = setting
   const range = most === undefined ? `${least}` : `${least} to ${most}`
   return `must be a whole number from ${range}, not ${JSON.stringify(text)}`
 }

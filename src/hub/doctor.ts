@@ -1,7 +1,9 @@
 import { isHoldfastError } from '../contract/errors.js'
+import { settingIn } from '../contract/settings.js'
 import { checkDurability } from '../record/durability.js'
 import { type LibraryState, libraryVersion, verifyLibrary } from '../record/library.js'
 import { paceProblem, readConfiguration } from './configuration.js'
+import { acceptedBy } from './durability.js'
 import type { HubParts } from './parts.js'
 import { readSweeps } from './sweeps.js'
 import { disagreementsOf } from './tally.js'
@@ -43,11 +45,7 @@ async function examineServer({ store, keys }: ExaminedParts): Promise<Finding[]>
 
 async function examineRecord({ store, functions, reader, keys }: ExaminedParts): Promise<Finding[]> {
   const settings = await readConfiguration(reader, keys)
-  const value = (name: string) => settings.find((each) => each.name === name)?.value
-  const durability = await checkDurability(store, {
-    everysec: value('accept_everysec') === 1,
-    unseenConfig: value('accept_unseen_config') === 1,
-  })
+  const durability = await checkDurability(store, acceptedBy(settings))
   const identity = await reader.hash(keys.identity)
   const library = await verifyLibrary(store)
   const sweeps = await readSweeps(reader, keys)
@@ -69,7 +67,7 @@ async function examineRecord({ store, functions, reader, keys }: ExaminedParts):
     },
     attestationFinding(identity),
     libraryFinding(library),
-    ...(await replicaFindings(store, value('wait_replicas') ?? 0)),
+    ...(await replicaFindings(store, settingIn(settings, 'wait_replicas'))),
     ...tagFindings(keys.tag, Number(await store.call(['EXISTS', keys.tag]))),
     ...settings
       .filter(({ bad }) => bad)

@@ -1,4 +1,6 @@
-import { checkDurability } from '../record/durability.js'
+import { settingIn } from '../contract/settings.js'
+import type { SettingView } from '../contract/upkeep-views.js'
+import { type Accepted, checkDurability } from '../record/durability.js'
 import { readConfiguration } from './configuration.js'
 import type { HubParts } from './parts.js'
 
@@ -9,10 +11,17 @@ export async function lookAtDurability({
   keys,
 }: Pick<HubParts, 'store' | 'reader' | 'keys'>): Promise<string | undefined> {
   const settings = await readConfiguration(reader, keys)
-  const isOn = (name: string) => settings.find((each) => each.name === name)?.value === 1
-  const accepted = { everysec: isOn('accept_everysec'), unseenConfig: isOn('accept_unseen_config') }
-  const bad = (await checkDurability(store, accepted)).filter(({ verdict }) => verdict === 'bad')
+  const checks = await checkDurability(store, acceptedBy(settings))
+  const bad = checks.filter(({ verdict }) => verdict === 'bad')
   return bad.length === 0 ? undefined : bad.map(({ name, value }) => `${name} is "${value}"`).join('; ')
+}
+
+/** What an operator accepted by settings. */
+export function acceptedBy(settings: readonly SettingView[]): Accepted {
+  return {
+    everysec: settingIn(settings, 'accept_everysec') === 1,
+    unseenConfig: settingIn(settings, 'accept_unseen_config') === 1,
+  }
 }
 
 /** Tells it, where there is any; a server that does not answer is told of by the calls that need it. */

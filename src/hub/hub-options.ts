@@ -41,7 +41,7 @@ export interface InitOptions {
   /** The server lost the record: epochs go on above all that were ever given. */
   readonly afterLoss?: boolean | undefined
   /**
-   * Told where the Redis server may lose what it is given, as it is set when the hub is opened (`holdfast doctor` says
+   * Told where the Redis server may lose what it is given, as it is set once the record is made (`holdfast doctor` says
    * what to set); a warning of the process when absent.
    */
   readonly onTrouble?: ((trouble: string) => void) | undefined

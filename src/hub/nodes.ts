@@ -1,3 +1,4 @@
+import { settingIn } from '../contract/settings.js'
 import type { Keys } from '../record/keys.js'
 import type { Reader } from '../record/reader.js'
 import { readConfiguration } from './configuration.js'
@@ -17,9 +18,7 @@ export interface Nodes {
 
 /** One look at the nodes by their heartbeats, whatever else the record holds. */
 export async function nodesByHeartbeat(reader: Reader, keys: Keys, nowMs: number): Promise<Nodes> {
-  const settings = await readConfiguration(reader, keys)
-  const staleAfterMs = settings.find(({ name }) => name === 'stale_after_ms')?.value ?? 0
-  const heardFrom = nowMs - staleAfterMs
+  const heardFrom = nowMs - settingIn(await readConfiguration(reader, keys), 'stale_after_ms')
   const [late, fresh] = (await reader.all([
     ['ZRANGEBYSCORE', keys.nodes, '-inf', `(${heardFrom}`],
     ['ZRANGEBYSCORE', keys.nodes, heardFrom, '+inf'],

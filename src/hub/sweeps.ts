@@ -1,7 +1,8 @@
+import { settingIn } from '../contract/settings.js'
 import { type SweepName, sweepNames, sweepSetting, sweeps } from '../contract/sweeps.js'
 import type { SweepView } from '../contract/upkeep-views.js'
 import type { Keys } from '../record/keys.js'
-import type { Reader } from '../record/reader.js'
+import { type Reader, timeOf } from '../record/reader.js'
 import { present } from '../record/replies.js'
 import { readConfiguration } from './configuration.js'
 
@@ -11,16 +12,15 @@ const lateAfterIntervals = 3
 export async function readSweeps(reader: Reader, keys: Keys): Promise<SweepView[]> {
   const intervals = await readIntervals(reader, keys)
   const rows = await reader.hashes(sweepNames.map((name) => keys.sweep(name)))
-  const [seconds, micros] = await reader.strings(['TIME'])
-  const nowMs = Number(seconds) * 1000 + Math.floor(Number(micros) / 1000)
+  const nowMs = timeOf(await reader.one(['TIME']))
   return sweepNames.map((name, at) => sweepView(name, intervals[name], rows[at] ?? new Map(), nowMs))
 }
 
 /** How often each sweep runs. Milliseconds; 0: not by itself. */
 export async function readIntervals(reader: Reader, keys: Keys): Promise<Record<SweepName, number>> {
-  const configured = new Map((await readConfiguration(reader, keys)).map(({ name, value }) => [name, value]))
+  const settings = await readConfiguration(reader, keys)
   return Object.fromEntries(
-    sweepNames.map((name) => [name, configured.get(sweepSetting(name)) ?? sweeps[name].everyMs]),
+    sweepNames.map((name) => [name, settingIn(settings, sweepSetting(name))]),
   ) as Record<SweepName, number>
 }
 
@@ -35,7 +35,7 @@ function sweepView(
   const ageMs = succeededAt === undefined ? undefined : Math.max(0, nowMs - succeededAt)
   return {
     name,
-    meaning: sweeps[name].meaning,
+    meaning: sweeps[name],
     everyMs,
     runs: number('runs') ?? 0,
     ...present('failures', number('failures')),

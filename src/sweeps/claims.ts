@@ -1,5 +1,6 @@
 import type { HubParts } from '../hub/parts.js'
 import { disagreementsOf } from '../hub/tally.js'
+import { timeOf } from '../record/reader.js'
 import { auditSweep } from './audit.js'
 import { sweepHosts } from './by-host.js'
 import { type Sweep, sumOf } from './sweep.js'
@@ -39,7 +40,7 @@ async function audit(hub: HubParts, signal: AbortSignal) {
 }
 
 async function mayAudit({ reader, keys }: HubParts): Promise<boolean> {
-  const [seconds] = await reader.strings(['TIME'])
+  const nowMs = timeOf(await reader.one(['TIME']))
   const [repaired, lastAt, tookMs] = await reader.strings([
     'HMGET',
     keys.sweep('audit'),
@@ -49,6 +50,6 @@ async function mayAudit({ reader, keys }: HubParts): Promise<boolean> {
   ])
   // What the last one put right, it may have to again: damage is under way.
   if (Number(repaired) > 0) return true
-  const ageMs = Number(seconds) * 1000 - (Number(lastAt) || 0)
+  const ageMs = nowMs - (Number(lastAt) || 0)
   return ageMs >= Math.max(auditAfterMs, auditShare * (Number(tookMs) || 0))
 }

@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from 'no
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type EmbeddedServer, startEmbedded } from '../record/embedded.js'
-import { serverState } from '../record/server-process.js'
+import { isAlive, serverState } from '../record/server-process.js'
 
 /** The one server of this process, and the folder for everything its tests leave. */
 export interface TestingServer {
@@ -99,15 +99,6 @@ async function serverOf(dir: string): Promise<number | undefined> {
     return state.kind !== 'silent' && state.dir === realpathSync(join(dir, 'redis')) ? state.pid : undefined
   } catch {
     return undefined // it never had one, or somebody else took it away meanwhile
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM'
   }
 }
 

@@ -20,7 +20,7 @@ import {
 import { isTypedOutcome, notSent, outcomeKinds, terminal } from '../../src/contract/outcomes.js'
 import { settings } from '../../src/contract/settings.js'
 import { deliveryStates, transitions } from '../../src/contract/states.js'
-import { sweepNames, sweepSetting, sweeps } from '../../src/contract/sweeps.js'
+import { sweepNames, sweepSetting } from '../../src/contract/sweeps.js'
 
 describe('ids', () => {
   it.each(['a', '0', 'a-b', 'a.b_c-d', 'x'.repeat(63)])('%j is a host and a hub name', (text) => {
@@ -187,13 +187,11 @@ it('backoff grows to its ceiling, with jitter on the upper half', () => {
   ])
 })
 
-it('every sweep has its interval among the settings, with the same default, and is on docs/sweeps.md', () => {
+it('every sweep has its interval among the settings, and is on docs/sweeps.md', () => {
   const page = readFileSync(new URL('../../docs/sweeps.md', import.meta.url), 'utf8')
   const named = Object.keys(settings).filter((name) => name.startsWith('sweep_'))
   expect(named.sort()).toEqual(sweepNames.map(sweepSetting).sort())
-  const known: Readonly<Record<string, { readonly default: number }>> = settings
   for (const name of sweepNames) {
-    expect(known[sweepSetting(name)]?.default, name).toBe(sweeps[name].everyMs)
     expect(page.match(new RegExp(`^\\| \`${name}\` `, 'gm')), name).toHaveLength(1)
   }
 })

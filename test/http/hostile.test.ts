@@ -468,7 +468,7 @@ describe('bodies over the limits', () => {
 
   it('are measured by max_payload_bytes and max_recipients as they stand now', async () => {
     const { record, server } = usual
-    await record.config('max_payload_bytes', 1000)
+    await record.config('max_payload_bytes', '001000')
     await record.config('max_recipients', 10)
     const head = requestText(message, { ...keyed, 'content-length': '80000' })
     const refused = async () => {

@@ -65,6 +65,8 @@ test('a payload is for operators and its producer, and for viewers where the set
   expect(await statuses('shipping')).toEqual([200, 200, 403, 403, 403])
   await record.config('viewer_payloads', 1)
   expect(await statuses('shipping')).toEqual([200, 200, 403, 200, 403])
+  await record.config('viewer_payloads', '01')
+  expect(await statuses('shipping')).toEqual([200, 200, 403, 200, 403])
   await record.config('viewer_payloads', 2)
   expect((await ask('eve', payloadOf('shipping'))).json.code).toBe('FORBIDDEN')
 })

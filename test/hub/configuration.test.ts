@@ -1,5 +1,6 @@
+import { readFileSync } from 'node:fs'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { type Setting, type SettingName, settings } from '../../src/contract/settings.js'
+import { type Setting, type SettingName, settingIn, settings } from '../../src/contract/settings.js'
 import { openHub } from '../../src/hub/open-hub.js'
 import { makeRecord, type TestNode, type TestRecord } from '../support/record.js'
 import { startTestServer, type TestServer } from '../support/server.js'
@@ -23,6 +24,63 @@ const beat = { lastLogId: '0-0', progressAgeMs: 0, blocking: { sumMs: 0, longest
 const view = async (name: string) => (await record.hub.configuration()).find((each) => each.name === name)
 /** What the functions use now. */
 const used = async (node: TestNode) => (await record.functions.heartbeat(node, beat)).heartbeatMs
+
+const settingsInLua = `#!lua name=settings_test
+local hf = { key = { config = function(tag) return tag .. ':config' end } }
+${readFileSync(new URL('../../lua/lib/config.lua', import.meta.url), 'utf8')}
+redis.register_function{ function_name = 'settings_test', flags = { 'no-writes' }, callback = function(keys)
+  local ctx, values = { tag = keys[1] }, {}
+  for name in pairs(hf.settings) do
+    values[#values + 1] = name
+    values[#values + 1] = string.format('%.0f', hf.setting(ctx, name))
+  end
+  return { values, hf.bad_settings(ctx) }
+end }`
+
+const mostOf = ({ most = Number.MAX_SAFE_INTEGER }: Setting) => most
+const texts: Readonly<Record<string, (setting: Setting) => number | string>> = {
+  'one too small': ({ least }) => least - 1,
+  'the least': ({ least }) => least,
+  'one above the least': ({ least }) => least + 1,
+  'the most': mostOf,
+  'one too large': (setting) => mostOf(setting) + 1,
+  'the least after zeros': ({ least }) => `000${least}`,
+  'the most after zeros': (setting) => `${'0'.repeat(60)}${mostOf(setting)}`,
+  'a blank first': ({ least }) => ` ${least}`,
+  'a line end': ({ least }) => `${least}\n`,
+  'a NUL at its end': ({ least }) => `${least}\0`,
+  'a fraction of zero': ({ least }) => `${least}.0`,
+  'a sign': ({ least }) => `+${least}`,
+  'an exponent': () => '1e3',
+  'hexadecimal digits': () => '0x100',
+  'digits of another script': () => '\u0665',
+  'above what a double holds exactly': () => '9007199254740993',
+  'above 64 bits': () => '18446744073709551616',
+  'above what a double holds': () => '9'.repeat(400),
+  'no text': () => '',
+  'a word': () => 'inf',
+}
+
+describe('every setting', () => {
+  const names = Object.keys(settings) as SettingName[]
+
+  async function expectAsInLua() {
+    await record.send('FUNCTION', 'LOAD', 'REPLACE', settingsInLua)
+    const reply = await record.send('FCALL_RO', 'settings_test', 1, record.keys.tag)
+    const [values, bad] = reply as [string[], string[]]
+    const views = await record.hub.configuration()
+    const inLua = names.map((name) => [name, Number(values[values.indexOf(name) + 1])])
+    expect(names.map((name) => [name, settingIn(views, name)])).toEqual(inLua)
+    expect(views.flatMap((each) => (each.bad ? each.name : [])).sort()).toEqual(bad)
+  }
+
+  it('has the value that the functions use: nothing is set', () => expectAsInLua())
+
+  it.each(Object.entries(texts))('has the value that the functions use: %s', async (_, textOf) => {
+    await record.send('HSET', record.keys.config, ...names.flatMap((name) => [name, textOf(settings[name])]))
+    await expectAsInLua()
+  })
+})
 
 describe('configuration', () => {
   it('lists every setting with its default and meaning while nothing is set', async () => {

@@ -1,6 +1,7 @@
 import { Queue } from 'bullmq'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { type SweepName, sweepNames, sweepSetting, sweeps } from '../../src/contract/sweeps.js'
+import { settings } from '../../src/contract/settings.js'
+import { type SweepName, sweepNames, sweepSetting } from '../../src/contract/sweeps.js'
 import { readSweeps } from '../../src/hub/sweeps.js'
 import { openQueueConnection } from '../../src/record/queue-connection.js'
 import { startSchedule } from '../../src/sweeps/schedule.js'
@@ -65,7 +66,7 @@ describe('the schedule', () => {
     const queue = new Queue('sweeps', { connection: commands, prefix: `${record.keys.tag}:bull` })
     const setAhead = async (name: SweepName) => {
       await queue.removeJobScheduler(name)
-      const every = sweeps[name].everyMs
+      const every = settings[sweepSetting(name)].default
       const startDate = Date.now() + every + 3_600_000
       await queue.upsertJobScheduler(name, { every, startDate }, { name })
       expect((await queue.getJobScheduler(name))?.next).toBeGreaterThanOrEqual(startDate)

@@ -1,4 +1,5 @@
 import type { FenceView, HostView, NodeView } from '../../contract/host-views.js'
+import { settingIn } from '../../contract/settings.js'
 import type { SettingView } from '../../contract/upkeep-views.js'
 import { drainAct, liftAct, retireAct } from '../acts.js'
 import { get } from '../api.js'
@@ -83,13 +84,10 @@ export function HostsScreen() {
 export function useStaleAfter(): number {
   const { value } = useResource(
     'stale_after_ms',
-    async (signal) => {
-      const { settings } = await get<{ settings: SettingView[] }>('v1/config', {}, signal)
-      return settings.find(({ name }) => name === 'stale_after_ms')?.value
-    },
+    async (signal) => (await get<{ settings: SettingView[] }>('v1/config', {}, signal)).settings,
     { everyMs: 60_000, isTimed: true },
   )
-  return value ?? 10_000
+  return settingIn(value ?? [], 'stale_after_ms')
 }
 
 /** Fences on hosts, by host. */

@@ -9,6 +9,7 @@ import type { Attempt, ChildIdentity, Executor, ExecutorHooks } from '../executo
 import { identify } from '../process-identity.js'
 import { endTree, reapMs, signalGroup } from '../process-tree.js'
 import { type Capture, capture, stdoutFields, wholeCharacters } from './command-output.js'
+import { isTimeout, messageOf } from './failures.js'
 
 /** The work is done: `result`. */
 const EXIT_DONE = 0
@@ -269,10 +270,6 @@ function watchAbort(signal: AbortSignal): { happened: Promise<string>; dispose()
   return { happened, dispose: () => dispose() }
 }
 
-function isTimeout(reason: unknown): boolean {
-  return reason instanceof Error && reason.name === 'TimeoutError'
-}
-
 /** What the promise brings, or undefined when it takes longer. */
 async function within<T>(promise: Promise<T>, ms: number): Promise<T | undefined> {
   const timer = new AbortController()
@@ -317,11 +314,6 @@ function notSent(errorCode: string, detail?: object): Outcome {
 
 function unknown(errorCode: string, errorJson: string): Outcome {
   return { kind: 'outcome_unknown', errorCode, errorJson }
-}
-
-function messageOf(error: unknown): string {
-  const message = error instanceof Error ? error.message : String(error)
-  return message.slice(0, 1000).replace(/[\uD800-\uDBFF]$/, '')
 }
 
 function ignore(): void {}

@@ -15,6 +15,7 @@ import type { Attempt, Executor } from '../executor.js'
 import { activeTraceparent, ownTraceparent } from '../tracing.js'
 import { attemptHeaders, refuseOurHeaders } from './attempt-headers.js'
 import { wholeCharacters } from './command-output.js'
+import { isTimeout, messageOf } from './failures.js'
 
 /** Where {@link forwardExecutor} sends attempts, and its limits. */
 export interface ForwardExecutorOptions {
@@ -265,13 +266,4 @@ function particularsOf(reply: ExchangeReply, cut: boolean): object {
 
 function outcome(kind: Refusal, errorCode: string, detail: object): Outcome {
   return { kind, errorCode, errorJson: JSON.stringify(detail) }
-}
-
-function isTimeout(reason: unknown): boolean {
-  return reason instanceof Error && reason.name === 'TimeoutError'
-}
-
-function messageOf(error: unknown): string {
-  const message = error instanceof Error ? error.message : String(error)
-  return message.slice(0, 1000).replace(/[\uD800-\uDBFF]$/, '')
 }
