@@ -36,7 +36,8 @@ export async function* readEvents(
       }
     } catch (error) {
       if (signal.aborted) return
-      const cut = !(error instanceof Error && 'code' in error) || isRepeatable(error) || isStoreAway(error)
+      const cut =
+        !(error instanceof Error && 'code' in error) || isRepeatable(error) || isRecordOrLinkGone(error)
       if (!cut) throw error
     }
   }
@@ -55,7 +56,7 @@ function ownPosition(given: EventsOptions['lastEventId']): string | undefined {
   })
 }
 
-function isStoreAway(error: Error & { code?: unknown }): boolean {
+function isRecordOrLinkGone(error: Error & { code?: unknown }): boolean {
   return (
     error.code === 'STORE_UNKNOWN' || typeof error.code !== 'string' || /^(E[A-Z]+|ERR_)/.test(error.code)
   )

@@ -50,18 +50,23 @@ export function isHoldfastError(error: unknown, ...codes: ErrorCode[]): error is
   return error instanceof HoldfastError && (codes.length === 0 || codes.includes(error.code))
 }
 
+/** Errors of the store, whatever was called: it is away, answers too late, or its replicas do. Another call would fare alike. */
+export function isStoreAway(error: unknown): boolean {
+  return isHoldfastError(error, 'STORE_UNAVAILABLE', 'DEADLINE_EXCEEDED', 'NOT_REPLICATED')
+}
+
 /** Errors that say nothing about the call itself: the same call may be made again, and may be answered then. */
 export function isRepeatable(error: unknown): error is HoldfastError {
-  return isHoldfastError(
-    error,
-    'STORE_UNAVAILABLE',
-    'NOT_ATTESTED',
-    'DEADLINE_EXCEEDED',
-    'NOT_REPLICATED',
-    'HUB_UNREACHABLE',
-    'OVERLOADED',
-    'SHUTTING_DOWN',
-    'RATE_LIMITED',
-    'INTERNAL',
+  return (
+    isStoreAway(error) ||
+    isHoldfastError(
+      error,
+      'NOT_ATTESTED',
+      'HUB_UNREACHABLE',
+      'OVERLOADED',
+      'SHUTTING_DOWN',
+      'RATE_LIMITED',
+      'INTERNAL',
+    )
   )
 }

@@ -1,5 +1,5 @@
 import type { BulkReply, OperatorReply } from '../contract/delivery-views.js'
-import { HoldfastError, isHoldfastError } from '../contract/errors.js'
+import { HoldfastError, isHoldfastError, isStoreAway } from '../contract/errors.js'
 import type { BulkFilter, BulkOptions, DeliveryPage, OperatorAct } from '../contract/hub.js'
 import { present } from '../record/replies.js'
 
@@ -30,13 +30,7 @@ export async function actOnMany(
         await parts.act(act, next.id, options)
         done += 1
       } catch (error) {
-        if (!isHoldfastError(error)) throw error
-        if (
-          error.code === 'STORE_UNAVAILABLE' ||
-          error.code === 'DEADLINE_EXCEEDED' ||
-          error.code === 'NOT_REPLICATED'
-        )
-          throw error
+        if (!isHoldfastError(error) || isStoreAway(error)) throw error
         refused.push({ id: next.id, code: error.code, detail: error.message })
       }
     }

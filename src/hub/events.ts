@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { HoldfastError, isHoldfastError } from '../contract/errors.js'
+import { HoldfastError, isHoldfastError, isStoreAway } from '../contract/errors.js'
 import type { EventsOptions, HubEvent } from '../contract/events.js'
 import { checkedLogFilter, isWantedEntry, type LogEntry, type LogFilter } from '../contract/log-filter.js'
 import { isAfter } from '../contract/log-ids.js'
@@ -126,7 +126,7 @@ async function readAfter(
     const resumed = isAfter(position, end) ? end : position
     return { entries, gap: { after: position, first: entries[0]?.id ?? end }, position: resumed }
   } catch (error) {
-    if (isHoldfastError(error, 'STORE_UNAVAILABLE', 'DEADLINE_EXCEEDED', 'STORE_UNKNOWN')) return undefined
+    if (isStoreAway(error) || isHoldfastError(error, 'STORE_UNKNOWN')) return undefined
     throw error
   }
 }

@@ -1,4 +1,4 @@
-import { isHoldfastError } from '../contract/errors.js'
+import { isHoldfastError, isStoreAway } from '../contract/errors.js'
 import { fanOut } from './accept.js'
 import type { HubParts } from './parts.js'
 
@@ -45,8 +45,7 @@ async function repairOne(parts: HubParts, id: string, stopped: () => boolean): P
     }
     return deliveries
   } catch (error) {
-    if (isHoldfastError(error, 'STORE_UNAVAILABLE', 'DEADLINE_EXCEEDED', 'NOT_REPLICATED', 'STORE_UNKNOWN'))
-      throw error
+    if (isStoreAway(error) || isHoldfastError(error, 'STORE_UNKNOWN')) throw error
     return undefined
   }
 }
