@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
 import { naming } from '../contract/hub-set.js'
+import { problems } from '../contract/problems.js'
 import type { RedisAddress } from '../contract/redis-address.js'
 import { type SweepName, sweepNames } from '../contract/sweeps.js'
 import type { AuditView, SweepRunView, SweepView } from '../contract/upkeep-views.js'
@@ -178,6 +179,8 @@ function printAudit({ conservation, deliveries, messages, disagreements, more }:
       ['disagreements', disagreements.length],
     ]),
   )
-  for (const { code, about, what, look } of disagreements) print(`${code} ${about}: ${what}\n  look: ${look}`)
+  for (const { code, about, what, look } of disagreements) {
+    print(`${code} ${about}: ${what}\n  look: ${look}\n  next: ${problems[code].next}`)
+  }
   if (more) say('there are more than are told')
 }

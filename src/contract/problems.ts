@@ -1,3 +1,5 @@
+import type { ProblemCode } from './problem-codes.js'
+
 /**
  * What an audit and the sweeps can find wrong, by code: what it means, and what an operator does where it is not put
  * right by itself. `lua/lib/reconcile*.lua` names most of them; the totals and what was set aside are the hub's own.
@@ -87,13 +89,4 @@ export const problems = {
     meaning: 'a problem that a newer library told of; its words say what',
     next: 'upgrade the hub',
   },
-} as const satisfies Record<string, { readonly meaning: string; readonly next: string }>
-
-/** By what programs tell problems apart; their words are for people, and may change. */
-export type ProblemCode = keyof typeof problems
-export const problemCodes = Object.keys(problems) as [ProblemCode, ...ProblemCode[]]
-
-/** The code as the library told it; `other` where this release does not know it. */
-export function problemCodeOf(text: string | undefined): ProblemCode {
-  return text !== undefined && Object.hasOwn(problems, text) ? (text as ProblemCode) : 'other'
-}
+} as const satisfies Record<ProblemCode, { readonly meaning: string; readonly next: string }>

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { components } from './components.js'
-import { problemCodes } from './problems.js'
+import { problemCodes } from './problem-codes.js'
 import { sweepNames } from './sweeps.js'
 import { count, timeMs, type View } from './view-parts.js'
 

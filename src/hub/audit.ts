@@ -1,5 +1,5 @@
 import { type EffectStatus, effectStatuses } from '../contract/effects.js'
-import type { ProblemCode } from '../contract/problems.js'
+import type { ProblemCode } from '../contract/problem-codes.js'
 import type { Disagreement } from '../contract/sweeps.js'
 import { unescapePart } from '../record/keys.js'
 import type { Problem, ReconciledDelivery, Tally } from '../record/sweep-functions.js'

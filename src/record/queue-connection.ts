@@ -1,5 +1,5 @@
 import calculateSlot from 'cluster-key-slot'
-import { Redis } from 'ioredis'
+import { Redis, type RedisOptions } from 'ioredis'
 import type { RedisAddress } from '../contract/redis-address.js'
 import { reachOf } from './reach.js'
 
@@ -7,12 +7,28 @@ import { reachOf } from './reach.js'
 const leftFor = /^(MOVED|READONLY) /
 const disconnectAndSendAgain = 2
 
+/** A connection that knows those that BullMQ makes of it. */
+export class QueueConnection extends Redis {
+  readonly #copies: Redis[] = []
+
+  override duplicate(override?: Partial<RedisOptions>): Redis {
+    const copy = super.duplicate(override)
+    this.#copies.push(copy)
+    return copy
+  }
+
+  /** Ends it and its copies at once, whatever they wait for: what was asked on them is never answered. */
+  drop(): void {
+    for (const each of [this, ...this.#copies]) each.disconnect()
+  }
+}
+
 /**
  * A connection as BullMQ wants them: it waits for its server for ever, and blocks. It carries nothing but the
  * schedule, which may be lost or run twice.
  */
-export function openQueueConnection(url: RedisAddress, tag: string, name: string): Redis {
-  const connection = new Redis({
+export function openQueueConnection(url: RedisAddress, tag: string, name: string): QueueConnection {
+  const connection = new QueueConnection({
     ...reachOf(url).options(calculateSlot(tag), {}),
     connectionName: name,
     maxRetriesPerRequest: null,

@@ -1,4 +1,4 @@
-import { type ProblemCode, problemCodeOf } from '../contract/problems.js'
+import { type ProblemCode, problemCodeOf } from '../contract/problem-codes.js'
 import type { SweepName, Swept } from '../contract/sweeps.js'
 import type { CallFunction } from './call-function.js'
 import { type Fields, listOf, number, text, textOf } from './replies.js'

@@ -59,6 +59,8 @@ const lookEveryMs = 5000
 const lateMs = 1000
 const defaultLockMs = 30_000
 const retryMs = 2000
+/** BullMQ waits for a server that is away for ever. What is cut then is a run that another process does again. */
+const closeWithinMs = 5000
 
 /**
  * Schedules the sweeps through BullMQ: any number of hubs share them. The schedules are made again at every start
@@ -154,6 +156,12 @@ export async function startSchedule({
     return audit?.ageMs !== undefined && !audit.unfinished && audit.ageMs < audit.everyMs
   }
 
+  async function closed(): Promise<void> {
+    await worker.close()
+    await Promise.allSettled([keeping, working])
+    await queue.close()
+  }
+
   const keeping = keepScheduled()
   const working = firstRound().then(() => (halt.signal.aborted ? undefined : worker.run()))
   working.catch((error: unknown) => log.warn({ error: String(error) }, 'the sweeps stopped'))
@@ -166,11 +174,9 @@ export async function startSchedule({
     },
     stop: async () => {
       halt.abort(new Error('stopped'))
-      await worker.close()
-      await Promise.allSettled([keeping, working])
-      await queue.close()
-      commands.disconnect()
-      blocking.disconnect()
+      await Promise.race([closed(), sleep(closeWithinMs, undefined, { ref: false })])
+      commands.drop()
+      blocking.drop()
     },
   }
 }

@@ -2,7 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { auditPage } from '../../scripts/audit-page.mjs'
-import { problemCodeOf, problems } from '../../src/contract/problems.js'
+import { problemCodeOf } from '../../src/contract/problem-codes.js'
+import { problems } from '../../src/contract/problems.js'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 
