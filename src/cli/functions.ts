@@ -5,7 +5,13 @@ import type { RedisAddress } from '../contract/redis-address.js'
 import { openStore, type Store } from '../record/connections.js'
 import { loadLibraryEverywhere, type OnPrimary } from '../record/every-primary.js'
 import { keysOf } from '../record/keys.js'
-import { type LibraryState, type LoadedLibrary, loadLibrary, verifyLibrary } from '../record/library.js'
+import {
+  type LibraryState,
+  type LoadedLibrary,
+  loadLibrary,
+  nextStepFor,
+  verifyLibrary,
+} from '../record/library.js'
 import type { Settings } from './config.js'
 import { hubsOf, isSet, withRecord } from './context.js'
 import { exitCodes } from './failure.js'
@@ -45,9 +51,9 @@ export function addFunctions(program: Command): void {
       action(z.object({}), async (_, { settings, json }) => {
         const states = await withStores(settings, false, (store) => verifyLibrary(store))
         answer(json, asOne(settings, states), () => eachOf(states, printState))
-        if (states.every(({ kind }) => kind === 'loaded')) return exitCodes.ok
-        if (!json) say('  next: run `holdfast functions load`')
-        return exitCodes.unhealthy
+        const next = new Set(states.flatMap((state) => nextStepFor(state) ?? []))
+        if (!json) for (const each of next) say(`  next: ${each}`)
+        return next.size === 0 ? exitCodes.ok : exitCodes.unhealthy
       }),
     )
 }

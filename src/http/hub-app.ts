@@ -64,6 +64,8 @@ export interface HubAppOptions extends Omit<ServerOptions, 'listen'> {
   readonly below?: string | undefined
   /** One of several in this process, which shows the figures of the process itself. */
   readonly ofSet?: boolean
+  /** Milliseconds for the first connection to Redis; as of a store when absent. */
+  readonly connectDeadlineMs?: number | undefined
   /** In place of the principals of the record. */
   readonly identities?: Identities | undefined
 }
@@ -78,6 +80,7 @@ export async function openHubApp(options: HubAppOptions, closers: Closers): Prom
     redis,
     hub: options.hub,
     luaDir,
+    connectDeadlineMs: options.connectDeadlineMs,
     onPoint,
     onRepairError,
     onLost: (messages) => {

@@ -88,7 +88,11 @@ export async function mountHub(scope: OuterApp, options: HoldfastOptions & Mount
   const below = scope.prefix.replace(/\/$/, '') || undefined
   const { hub, close } = await closingOnFailure(log, async (closers, closeAll) => {
     const identities = authenticate === undefined ? undefined : embeddedIdentities(ask)
-    const opened = await openHubApp({ ...options, log, isLocal, identities, below }, closers)
+    const connectDeadlineMs = connectDeadlineIn(scope)
+    const opened = await openHubApp(
+      { ...options, log, isLocal, identities, below, connectDeadlineMs },
+      closers,
+    )
     await opened.app.ready()
     return {
       hub: opened,
@@ -110,6 +114,16 @@ export async function mountHub(scope: OuterApp, options: HoldfastOptions & Mount
     asked.set(request.raw, request)
     handOver(hub, limits, url, reply)
   })
+}
+
+/** Of the time that fastify gives a plugin: its own error would not say what is wrong. */
+const connectShare = 0.7
+const connectAtMostMs = 10_000
+
+/** Milliseconds for the first connection, so that it is given up before fastify gives up on the plugin. */
+function connectDeadlineIn({ initialConfig }: OuterApp): number {
+  const { pluginTimeout } = initialConfig as { readonly pluginTimeout?: number }
+  return pluginTimeout ? Math.min(connectAtMostMs, connectShare * pluginTimeout) : connectAtMostMs
 }
 
 type Hand = (url: string, request: FastifyRequest, reply: FastifyReply) => void

@@ -1,7 +1,7 @@
 import { isHoldfastError } from '../contract/errors.js'
 import { settingIn } from '../contract/settings.js'
 import { checkDurability } from '../record/durability.js'
-import { type LibraryState, libraryVersion, verifyLibrary } from '../record/library.js'
+import { type LibraryState, libraryVersion, nextStepFor, verifyLibrary } from '../record/library.js'
 import { paceProblem, readConfiguration } from './configuration.js'
 import { acceptedBy } from './durability.js'
 import type { HubParts } from './parts.js'
@@ -103,11 +103,9 @@ function paceFindings(problem: string | undefined): readonly Finding[] {
 function libraryFinding(library: LibraryState): Finding {
   const name = 'library'
   if (library.kind === 'loaded') return { name, value: `version ${library.version}`, verdict: 'ok' }
-  if (library.kind === 'differs' && library.version > libraryVersion) {
-    const fix = `use a holdfast of that library: this one has version ${libraryVersion}`
-    return { name, value: `version ${library.version}, newer`, verdict: 'bad', fix }
-  }
-  return { name, value: library.kind, verdict: 'bad', fix: 'holdfast functions load' }
+  const isNewer = library.kind === 'differs' && library.version > libraryVersion
+  const value = isNewer ? `version ${library.version}, newer` : library.kind
+  return { name, value, verdict: 'bad', fix: nextStepFor(library) }
 }
 
 /** Whether as many replicas are in step as answers have to wait for. */

@@ -111,11 +111,18 @@ export interface OpenedHub extends HubParts {
   readonly attesting: Attesting
 }
 
+/** Options of {@link openHubParts}. */
+export interface OpeningOptions extends HubOptions {
+  /** Milliseconds for the first connection; as of a store when absent. */
+  readonly connectDeadlineMs?: number | undefined
+}
+
 /** As {@link openHub}, with the parts that it is made of. */
-export async function openHubParts(options: HubOptions): Promise<OpenedHub> {
+export async function openHubParts(options: OpeningOptions): Promise<OpenedHub> {
   const keys = keysOf(options.hub ?? 'hf')
-  const { redis: url, luaDir, onCall, deadlineMs } = options
-  const store = await openStore({ url, tag: keys.tag, name: 'holdfast-hub', luaDir, onCall, deadlineMs })
+  const { redis: url, luaDir, onCall, deadlineMs, connectDeadlineMs } = options
+  const name = 'holdfast-hub'
+  const store = await openStore({ url, tag: keys.tag, name, luaDir, onCall, deadlineMs, connectDeadlineMs })
   try {
     await loadLibrary(store, { luaDir })
     await readerOf(store, keys).all([])

@@ -128,6 +128,15 @@ export async function verifyLibrary(store: Store, options: LibraryOptions = {}):
   return { kind: 'differs', version, digest, serverDigest }
 }
 
+/** What an operator does about the library of a server; undefined where it is the package's own. */
+export function nextStepFor(library: LibraryState): string | undefined {
+  if (library.kind === 'loaded') return undefined
+  const isNewer = library.kind === 'differs' && library.version > libraryVersion
+  return isNewer
+    ? `use a holdfast of that library: this one has version ${libraryVersion}`
+    : 'holdfast functions load'
+}
+
 /** The version on the server; undefined when no library answers. */
 async function versionOn(store: Store): Promise<number | undefined> {
   try {

@@ -4,7 +4,7 @@ import type { FenceView, PendingEntry } from '../../src/contract/host-views.js'
 import type { Accepted, DeliveryPage } from '../../src/contract/hub.js'
 import { openStore, type Store } from '../../src/record/connections.js'
 import { functionsOf } from '../../src/record/functions.js'
-import { assembleLibrary } from '../../src/record/library.js'
+import { assembleLibrary, libraryVersion } from '../../src/record/library.js'
 import { startTestServer, type TestServer } from '../support/server.js'
 import { answerOf, errorOf, makeFolder, type Running, runCli, startCli } from './run-cli.js'
 import { commandsIn } from './run-here.js'
@@ -64,7 +64,23 @@ describe('before init', () => {
     const ended = await run('functions', 'verify')
     expect(ended.code).toBe(4)
     expect(ended.stdout).toContain('differs')
-    expect(ended.stderr).toContain('next: run `holdfast functions load`')
+    expect(ended.stderr).toContain('next: holdfast functions load')
+    await answer('functions', 'load')
+  })
+
+  test('a newer library is told as such: loading this one would change nothing', async () => {
+    const own = `local LIBRARY_VERSION = ${libraryVersion}`
+    const { code } = assembleLibrary()
+    expect(code).toContain(own)
+    const newer = code.replace(own, 'local LIBRARY_VERSION = 99')
+    await store.call(['FUNCTION', 'LOAD', 'REPLACE', newer])
+    const ended = await run('functions', 'verify')
+    expect(ended.code).toBe(4)
+    expect(ended.stderr).toContain(
+      `next: use a holdfast of that library: this one has version ${libraryVersion}`,
+    )
+    expect(ended.stderr).not.toContain('functions load')
+    await store.call(['FUNCTION', 'DELETE', 'holdfast'])
     await answer('functions', 'load')
   })
 

@@ -227,11 +227,15 @@ describe('the application', () => {
     expect((await call(below, { path: '/v1/held', headers })).status).toBe(200)
   })
 
-  it('starts no hub that has no record, and none over HTTP/2', async () => {
+  it('starts no hub that has no record, none whose Redis is away, and none over HTTP/2', async () => {
     const app = Fastify()
     app.register(holdfast, { prefix: '/holdfast', redis: redis.url, hub: 'never-made' })
     await expect(app.ready()).rejects.toMatchObject({ code: 'STORE_UNKNOWN' })
     await app.close()
+    const away = Fastify({ pluginTimeout: 2000 })
+    away.register(holdfast, { prefix: '/holdfast', redis: 'redis://127.0.0.1:1' })
+    await expect(away.ready()).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    await away.close()
     const modern = Fastify({ http2: true })
     modern.register(holdfast as never, { prefix: '/holdfast', redis: redis.url })
     await expect(modern.ready()).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
