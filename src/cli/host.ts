@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import { z } from 'zod'
 import type { FenceReply, HostView, NodeView } from '../contract/host-views.js'
+import { livenessOf } from '../contract/liveness.js'
 import { settingIn } from '../contract/settings.js'
 import { withHub } from './context.js'
 import { action, value } from './flags.js'
@@ -95,10 +96,10 @@ function printHosts(hosts: readonly HostView[], staleAfterMs: number): void {
   printTable('hosts', [...hubHead(hosts), 'host', 'queue', 'awaiting', 'nodes', 'note', 'retired'], rows)
 }
 
-function nodeText({ node, state, heartbeatAgeMs }: NodeView, staleAfterMs: number): string {
-  if (state === 'left') return `${node} left`
-  const age = shortDuration(heartbeatAgeMs)
-  return heartbeatAgeMs > staleAfterMs ? `${node} silent for ${age}` : `${node} live`
+function nodeText(node: NodeView, staleAfterMs: number): string {
+  const liveness = livenessOf(node, staleAfterMs)
+  const forHowLong = liveness === 'silent' ? ` for ${shortDuration(node.heartbeatAgeMs)}` : ''
+  return `${node.node} ${liveness}${forHowLong}`
 }
 
 function noteOf({ joined, retiredAt }: HostView): string | undefined {

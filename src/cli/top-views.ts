@@ -1,4 +1,5 @@
 import type { FenceView, NodeView } from '../contract/host-views.js'
+import { livenessOf } from '../contract/liveness.js'
 import { deliveryStates } from '../contract/states.js'
 import { visible } from './output.js'
 import type { ScreenLine } from './screen.js'
@@ -151,9 +152,12 @@ function hostLines({ hosts, more, staleAfterMs }: Snapshot, rows: number): Scree
 
 function nodeCells(node: NodeView, staleAfterMs: number): string[] {
   const { heartbeatAgeMs, progressAgeMs, blockingLongestMs, mirrorLongestMs } = node
-  const state = node.state === 'left' ? 'left' : heartbeatAgeMs > staleAfterMs ? 'silent' : 'live'
   const ages = [heartbeatAgeMs, progressAgeMs, blockingLongestMs, mirrorLongestMs]
-  return [node.node, state, ...ages.map((ms) => (ms === undefined ? '' : shortDuration(ms)))]
+  return [
+    node.node,
+    livenessOf(node, staleAfterMs),
+    ...ages.map((ms) => (ms === undefined ? '' : shortDuration(ms))),
+  ]
 }
 
 function heldLines({ overview, held, more }: Snapshot, rows: number): ScreenLine[] {

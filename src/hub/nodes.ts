@@ -20,8 +20,8 @@ export interface Nodes {
 export async function nodesByHeartbeat(reader: Reader, keys: Keys, nowMs: number): Promise<Nodes> {
   const heardFrom = nowMs - settingIn(await readConfiguration(reader, keys), 'stale_after_ms')
   const [late, fresh] = (await reader.all([
-    ['ZRANGEBYSCORE', keys.nodes, '-inf', `(${heardFrom}`],
-    ['ZRANGEBYSCORE', keys.nodes, heardFrom, '+inf'],
+    ['ZRANGEBYSCORE', keys.nodes, '-inf', heardFrom],
+    ['ZRANGEBYSCORE', keys.nodes, `(${heardFrom}`, '+inf'],
   ])) as [string[], string[]]
   const silent = late.map(nodeName)
   const hosts = [...new Set(silent.map(({ host }) => host))]

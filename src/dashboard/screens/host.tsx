@@ -1,4 +1,5 @@
 import type { HostView, NodeView, PendingEntry } from '../../contract/host-views.js'
+import { livenessOf } from '../../contract/liveness.js'
 import { fenceAct } from '../acts.js'
 import { get, part } from '../api.js'
 import { forHost } from '../commands.js'
@@ -10,7 +11,7 @@ import { type Column, type ListPage, PagedTable, Table } from '../parts/table.js
 import { usePages, useResource } from '../resource.js'
 import { link } from '../route.js'
 import { DeliveryTable } from './deliveries.js'
-import { HostActs, HostState, nodeState, useHostFences, useStaleAfter } from './hosts.js'
+import { HostActs, HostState, useHostFences, useStaleAfter } from './hosts.js'
 
 export function HostScreen({ host }: { host: string }) {
   const staleAfterMs = useStaleAfter()
@@ -78,7 +79,7 @@ function Nodes({ nodes, staleAfterMs }: { nodes: readonly NodeView[]; staleAfter
         empty="No node of this host ever joined."
         columns={[
           { name: 'Node', cell: ({ node }) => node },
-          { name: 'State', cell: (node) => <Badge word={nodeState(node, staleAfterMs)} /> },
+          { name: 'State', cell: (node) => <Badge word={livenessOf(node, staleAfterMs)} /> },
           { name: 'Incarnation', isFigure: true, cell: ({ incarnation }) => incarnation },
           { name: 'Heartbeat', isFigure: true, cell: ({ heartbeatAgeMs }) => duration(heartbeatAgeMs) },
           { name: 'Progress', isFigure: true, cell: ({ progressAgeMs }) => figure(progressAgeMs) },

@@ -1,4 +1,5 @@
-import type { FenceView, HostView, NodeView } from '../../contract/host-views.js'
+import type { FenceView, HostView } from '../../contract/host-views.js'
+import { livenessOf } from '../../contract/liveness.js'
 import { settingIn } from '../../contract/settings.js'
 import type { SettingView } from '../../contract/upkeep-views.js'
 import { drainAct, liftAct, retireAct } from '../acts.js'
@@ -57,7 +58,7 @@ export function HostsScreen() {
               <ul class="nodes">
                 {nodes.map((node) => (
                   <li key={node.node}>
-                    <Badge word={nodeState(node, staleAfterMs)} label={node.node} />{' '}
+                    <Badge word={livenessOf(node, staleAfterMs)} label={node.node} />{' '}
                     {node.state === 'live' && (
                       <span class="muted">
                         heartbeat {duration(node.heartbeatAgeMs)}
@@ -100,11 +101,6 @@ export function useHostFences(): ReadonlyMap<string, FenceView> {
   return value ?? new Map()
 }
 
-export function nodeState({ state, heartbeatAgeMs }: NodeView, staleAfterMs: number): string {
-  if (state === 'left') return 'left'
-  return heartbeatAgeMs > staleAfterMs ? 'silent' : 'live'
-}
-
 interface HostStateProps {
   readonly host: HostView
   readonly staleAfterMs: number
@@ -112,7 +108,7 @@ interface HostStateProps {
 }
 
 export function HostState({ host, staleAfterMs, drains }: HostStateProps) {
-  const live = host.nodes.filter((node) => nodeState(node, staleAfterMs) === 'live').length
+  const live = host.nodes.filter((node) => livenessOf(node, staleAfterMs) === 'live').length
   const fence = drains.get(host.host)
   if (host.retiredAt !== undefined) return <Badge word="retired" />
   if (live === 0 && host.entries + host.awaiting > 0) {
