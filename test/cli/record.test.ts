@@ -161,6 +161,15 @@ describe('after init', () => {
     expect(server.cli('DBSIZE')).toBe(before)
   })
 
+  test('a payload that is a directory is wrong usage', async () => {
+    const ended = await run('send', '--conversation', 'c1', '--to', 'host:a1', '--payload', cwd, '--json')
+    expect(ended.code).toBe(2)
+    expect(errorOf(ended)).toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      message: 'INVALID_ARGUMENT --payload: names no file that can be read',
+    })
+  })
+
   test('a recipient that lost its --to is not taken for the payload', async () => {
     const ended = await run('send', '--conversation', 'c1', '--to', 'host:a1', 'host:a2')
     expect(ended.code).toBe(2)
