@@ -1,9 +1,10 @@
-import { accessSync, constants, readFileSync } from 'node:fs'
+import { accessSync, constants, readFileSync, statSync } from 'node:fs'
 
+/** Whether there is something to read from under the name: a file, a pipe or a device, and no directory. */
 export function isReadable(path: string): boolean {
   try {
     accessSync(path, constants.R_OK)
-    return true
+    return !statSync(path).isDirectory()
   } catch {
     return false
   }

@@ -1,6 +1,7 @@
 #!/usr/bin/env node
-import { tolerateClosedPipes } from './output.js'
+import { watchOutput } from './output.js'
 import { run } from './run.js'
 
-tolerateClosedPipes()
-await run(process.argv.slice(2))
+const words = process.argv.slice(2)
+watchOutput(words)
+await run(words)

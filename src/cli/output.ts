@@ -125,14 +125,20 @@ const noBorders = {
 
 /**
  * A reader of our output that goes away (`| head`) is no failure: what is left is dropped, and the command
- * finishes its work. Any other trouble with the stream is an error.
+ * finishes its work. Any other trouble with the streams (a full disk) ends the command with 1; of an answer that could
+ * not be written stderr has a line, for what it tells of may be done.
+ * @param words of the command line, of which the first is told
  */
-export function tolerateClosedPipes(): void {
-  for (const stream of [process.stdout, process.stderr]) {
-    stream.on('error', (error: NodeJS.ErrnoException) => {
-      if (error.code !== 'EPIPE') throw error
-    })
-  }
+export function watchOutput([command = '']: readonly string[]): void {
+  const name = /^[a-z]+$/.test(command) ? `holdfast ${command}` : 'holdfast'
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EPIPE') return
+    say(`${name}: the answer could not be written (${error.message}); what was asked for may be done`)
+    process.exit(1)
+  })
+  process.stderr.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') process.exit(1)
+  })
 }
 
 /** The first column of a list of a set of hubs; none where there is one hub. */

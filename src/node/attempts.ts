@@ -12,6 +12,7 @@ import type { Arrival, Verdict, Work } from './lanes.js'
 import { runWithLimit } from './limit.js'
 import type { NodeLog } from './log.js'
 import type { Mirror } from './mirror.js'
+import { inForm } from './outcome-form.js'
 import type { OutgoingReport, Reports } from './reports.js'
 import { inSpan } from './tracing.js'
 
@@ -197,10 +198,10 @@ export function createAttempts(options: AttemptsOptions): Attempts {
       run: () =>
         timed(options.blocking, () =>
           inSpan(attempt, () =>
-            caught(() =>
+            caught(options.maxResultBytes(), (maxResultBytes) =>
               options.executor.run(attempt, {
                 childStarted: (child) => mirror.recordChild(grant, child),
-                maxResultBytes: options.maxResultBytes(),
+                maxResultBytes,
               }),
             ),
           ),
@@ -269,10 +270,16 @@ function provenBy(work: Work, outcome: Outcome): Outcome {
   return { ...outcome, kind: 'outcome_unknown' }
 }
 
-/** An executor that throws, which it should not, has failed: what it did until then nobody can tell. */
-async function caught(run: () => Promise<Outcome>): Promise<Outcome> {
+/**
+ * What an executor answers, in the form of a report. One that throws, which it should not, has failed: what it did until
+ * then nobody can tell.
+ */
+async function caught(
+  maxBytes: number | undefined,
+  run: (maxBytes: number | undefined) => Promise<unknown>,
+): Promise<Outcome> {
   try {
-    return await run()
+    return inForm(await run(maxBytes), 'executor_answer', maxBytes)
   } catch (error) {
     const errorJson = JSON.stringify(describe(error))
     return { kind: 'outcome_unknown', errorCode: 'executor_failed', errorJson }

@@ -42,7 +42,8 @@ export type ProbeFunction = (attempt: Attempt) => ProbeAnswer | Promise<ProbeAns
 
 /**
  * What asks a target. Its answer is an outcome of the attempt: `not_sent` asserts that the attempt has not
- * executed and will not, `outcome_unknown` that the target could not tell. `ask` never throws.
+ * executed and will not, `outcome_unknown` that the target could not tell. `ask` never throws. What it answers that is no
+ * outcome proves nothing: `outcome_unknown` with the code `probe_answer`.
  */
 export interface Prober {
   /** Asks; a failure is the answer that nobody can tell. */
@@ -62,7 +63,8 @@ export interface ChildIdentity {
 
 /**
  * What runs attempts. `run` should not throw: a failure is an outcome. What it throws all the same is `outcome_unknown`
- * with the code `executor_failed`.
+ * with the code `executor_failed`; what it answers that is no outcome, with the code `executor_answer`. The code of an
+ * outcome is made printable, 255 characters at most; a body that is no JSON text is left out, and says so.
  */
 export interface Executor {
   /** Runs one attempt to its end. */

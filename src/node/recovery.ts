@@ -3,9 +3,11 @@ import { backoffMs } from '../contract/backoff.js'
 import type { Outcome } from '../contract/outcomes.js'
 import { type AttemptNode, attemptOf } from './attempt.js'
 import type { Prober } from './executor.js'
+import { describe } from './executors/function.js'
 import type { Work } from './lanes.js'
 import type { NodeLog } from './log.js'
 import type { Mirror, StoredCopy, StoredGrant } from './mirror.js'
+import { inForm } from './outcome-form.js'
 import { type OutgoingReport, type Reports, stillUnknown } from './reports.js'
 
 /** What becomes of the attempts that an earlier process of this node left open. */
@@ -30,6 +32,8 @@ export interface RecoveryOptions extends AttemptNode {
   readonly probeTimeLimitMs: number
   /** Questions that are open at a time. */
   readonly concurrency: number
+  /** What the hub takes, as of the last join. */
+  maxResultBytes(): number | undefined
   /** Whether anything of the executor that ran under a grant may still act. */
   mayAct(grant: StoredGrant): boolean
   /** Takes up work that an earlier process began. */
@@ -122,9 +126,10 @@ export function createRecovery(options: RecoveryOptions): Recovery {
     halt.signal.addEventListener('abort', end)
     try {
       const attempt = attemptOf(options, workOf(grant, copy), grant.attempt ?? 1, question.signal)
-      return await Promise.race([prober.ask(attempt), cut(question.signal)])
+      const answer: unknown = await Promise.race([prober.ask(attempt), cut(question.signal)])
+      return inForm(answer, 'probe_answer', options.maxResultBytes())
     } catch (error) {
-      const errorJson = JSON.stringify({ message: String(error).slice(0, 2048) })
+      const errorJson = JSON.stringify(describe(error))
       return { kind: 'outcome_unknown', errorCode: 'probe_failed', errorJson }
     } finally {
       clearTimeout(limit)

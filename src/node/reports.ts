@@ -2,6 +2,7 @@ import type { ErrorCode } from '../contract/errors.js'
 import type { Outcome } from '../contract/outcomes.js'
 import type { OnPoint } from '../contract/points.js'
 import type { ReportItem, StepResult } from '../contract/steps.js'
+import { cut } from './executors/function.js'
 import type { NodeLog } from './log.js'
 import type { Mirror, StoredGrant } from './mirror.js'
 
@@ -67,6 +68,8 @@ export function createReports(options: ReportsOptions): Reports {
     const ended = outcome.kind === 'outcome_unknown' && final
     const answer = await options.report({ id, grant, key, outcome, ...(ended && { ended }) })
     if (!answer.ok && answer.code === 'RESULT_TOO_LARGE') return await sendShortened(report, answer.detail)
+    if (!answer.ok && answer.code === 'INVALID_ARGUMENT' && !report.key.endsWith(refusedEnding))
+      return await sendRefused(report, answer.detail)
     if (!answer.ok) log.warn({ attempt: id, code: answer.code, detail: answer.detail }, 'report not applied')
     forget(report.key, isSettled(report, answer))
     return answer
@@ -89,10 +92,22 @@ export function createReports(options: ReportsOptions): Reports {
       report.outcome.kind === 'result'
         ? { kind: 'result', result: body }
         : { ...report.outcome, errorJson: body }
-    const shortened = { ...report, outcome, key: `${report.key}-shortened` }
-    await mirror.recordReport(shortened)
+    return await sendInstead(report, { ...report, outcome, key: `${report.key}-shortened` })
+  }
+
+  /** What a hub takes in no form is not known there: it is listed as unknown, with what was to be reported. */
+  async function sendRefused(report: Keyed, detail = ''): Promise<StepResult> {
+    const { kind } = report.outcome
+    log.error({ delivery: report.delivery, outcome: kind, detail }, 'a report was refused; it is unknown now')
+    const errorJson = JSON.stringify({ refused: detail, outcome: wordsOf(report.outcome) })
+    const outcome: Outcome = { kind: 'outcome_unknown', errorCode: 'report_refused', errorJson }
+    return await sendInstead(report, { ...report, outcome, key: `${report.key}${refusedEnding}` })
+  }
+
+  async function sendInstead(report: Keyed, other: Keyed): Promise<StepResult> {
+    await mirror.recordReport(other)
     forget(report.key, false)
-    return await sendStored(shortened)
+    return await sendStored(other)
   }
 
   async function sendUnanswered(): Promise<void> {
@@ -112,6 +127,17 @@ export function createReports(options: ReportsOptions): Reports {
 
   return { send, sendUnanswered, settleOldGrants }
 }
+
+const refusedEnding = '-refused'
+
+/** So much of an outcome as tells what it was. */
+function wordsOf(outcome: Outcome): object {
+  if (outcome.kind === 'result')
+    return { kind: outcome.kind, result: cut(String(outcome.result), maxWordChars) }
+  return { kind: outcome.kind, errorCode: cut(String(outcome.errorCode), maxWordChars) }
+}
+
+const maxWordChars = 1000
 
 const closedFor: readonly ErrorCode[] = [
   'ALREADY_SETTLED',

@@ -1,4 +1,5 @@
 import { createBatcher } from '../contract/batcher.js'
+import { isHoldfastError } from '../contract/errors.js'
 import { aroundCall, type OnPoint } from '../contract/points.js'
 import type {
   BeginItem,
@@ -21,6 +22,7 @@ export interface Steps {
   refuse(items: readonly RefuseItem[]): Promise<readonly StepResult[]>
   /** Gathered into batches with whatever else begins or reports meanwhile. */
   begin(item: BeginItem): Promise<StepResult>
+  /** One that the record refuses as badly formed is answered with `INVALID_ARGUMENT`, and its neighbours as ever. */
   report(item: ReportItem): Promise<StepResult>
 }
 
@@ -40,12 +42,13 @@ export function stepsOf(
         aroundCall('begin', onPoint, (sending) => transport.begin(who, items, { ...sending, onLogId })),
       ),
   })
+  const sendReports = (items: readonly ReportItem[]) =>
+    persistence.call('report', () =>
+      aroundCall('report', onPoint, (sending) => transport.report(who, items, { ...sending, onLogId })),
+    )
   const reports = createBatcher({
     most: batchAtMost,
-    send: (items: readonly ReportItem[]) =>
-      persistence.call('report', () =>
-        aroundCall('report', onPoint, (sending) => transport.report(who, items, { ...sending, onLogId })),
-      ),
+    send: (items: readonly ReportItem[]) => eachAnswered(items, sendReports),
   })
   return {
     claim: (request, count, waiting) =>
@@ -61,5 +64,23 @@ export function stepsOf(
     refuse: (items) => persistence.call('refuse', () => transport.refuse(who, items)),
     begin: begins.submit,
     report: reports.submit,
+  }
+}
+
+/** A badly formed report has its batch refused as a whole: each is sent alone then, and the one it is has the refusal. */
+async function eachAnswered(
+  items: readonly ReportItem[],
+  send: (items: readonly ReportItem[]) => Promise<readonly StepResult[]>,
+): Promise<readonly StepResult[]> {
+  try {
+    return await send(items)
+  } catch (error) {
+    if (!isHoldfastError(error, 'INVALID_ARGUMENT')) throw error
+    const [only, ...others] = items
+    if (only === undefined) throw error
+    if (others.length === 0) return [{ id: only.id, ok: false, code: error.code, detail: error.message }]
+    const answers: StepResult[] = []
+    for (const item of items) answers.push(...(await eachAnswered([item], send)))
+    return answers
   }
 }

@@ -174,6 +174,7 @@ function loopsOf(
     concurrency: share?.even ?? settings.concurrency,
     mirror,
     reports,
+    maxResultBytes: () => progress.maxResultBytes,
     mayAct: (grant) => grant.children.some(treeAlive),
     beginAgain: (work) => {
       if ((lanes.epochOf(work.id) ?? -1) < work.epoch) lanes.add(work)

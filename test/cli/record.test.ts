@@ -1,3 +1,7 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, openSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { DeliveryView, MessageView, WhyReply } from '../../src/contract/delivery-views.js'
 import type { FenceView, PendingEntry } from '../../src/contract/host-views.js'
@@ -161,6 +165,15 @@ describe('after init', () => {
     expect(server.cli('DBSIZE')).toBe(before)
   })
 
+  test('a payload that is a directory is wrong usage', async () => {
+    const ended = await run('send', '--conversation', 'c1', '--to', 'host:a1', '--payload', cwd, '--json')
+    expect(ended.code).toBe(2)
+    expect(errorOf(ended)).toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      message: 'INVALID_ARGUMENT --payload: names no file that can be read',
+    })
+  })
+
   test('a recipient that lost its --to is not taken for the payload', async () => {
     const ended = await run('send', '--conversation', 'c1', '--to', 'host:a1', 'host:a2')
     expect(ended.code).toBe(2)
@@ -321,6 +334,25 @@ describe('after init', () => {
     running.child.stdout?.destroy()
     const ended = await running.ended
     expect(ended).toMatchObject({ code: 0, signal: null, stderr: '' })
+  })
+
+  test('an answer that a full disk does not take is told in one line, with 1', async () => {
+    const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
+    const words = at('send', '--conversation', 'c1', '--to', 'host:a1', '--key', 'full', 'x')
+    const full = openSync('/dev/full', 'w')
+    const child = spawn(process.execPath, [main, ...words], { cwd, stdio: ['ignore', full, 'pipe'] })
+    closeSync(full)
+    let stderr = ''
+    child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      stderr += text
+    })
+    const [code] = await once(child, 'close')
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringMatching(/^holdfast send: the answer could not be written \(ENOSPC.*\n$/),
+    ])
+    const again = await answer<Sent>('send', '--conversation', 'c1', '--to', 'host:a1', '--key', 'full', 'x')
+    expect(again).toMatchObject({ replayed: true })
   })
 })
 

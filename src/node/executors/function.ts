@@ -68,12 +68,14 @@ export function toJson(value: unknown): string {
   }
 }
 
-function bounded(text: string, maxBytes: number): string {
+/** The text, or why it is left out. */
+export function bounded(text: string, maxBytes: number): string {
   const bytes = Buffer.byteLength(text)
   return bytes <= maxBytes ? text : omitted(`result of ${bytes} bytes is over the limit of ${maxBytes}`)
 }
 
-function omitted(why: string): string {
+/** A body that is left out, and says so. */
+export function omitted(why: string): string {
   return JSON.stringify({ omitted: why })
 }
 
@@ -109,7 +111,7 @@ export function describe(error: unknown): ErrorDescription {
 }
 
 /** The first characters of a text, no surrogate pair split. */
-function cut(text: string, maxChars: number): string {
+export function cut(text: string, maxChars: number): string {
   return text.length <= maxChars ? text : text.slice(0, maxChars).replace(/[\uD800-\uDBFF]$/, '')
 }
 
