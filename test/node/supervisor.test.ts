@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -171,6 +171,13 @@ describe('a supervised process', () => {
     expect(await supervisor.closed).toMatchObject({ kind: 'terminal', session: { crashes: 1 } })
   })
 
+  it('whose command cannot be stated to the system leaves no session open', async () => {
+    const command = ['/bin/sh', '-c', 'a\0b'] as [string, string, string]
+    const supervisor = createSupervisor({ hub: record.hub, ...optionsOf(''), command })
+    await expect(supervisor.start()).rejects.toMatchObject({ code: 'ERR_INVALID_ARG_VALUE' })
+    expect(await record.hub.session('agent')).toMatchObject({ state: 'closed', crashes: 0 })
+  })
+
   it('is ended when the session was moved to another host under it', async () => {
     const supervisor = await supervise('exec sleep 60')
     await startedTimes(1)
@@ -186,6 +193,58 @@ describe('a supervised process', () => {
     await record.hub.openSession('agent', { host: 'b', scope: folder }, 'kim')
     await expect(supervise('exec sleep 60')).rejects.toMatchObject({ code: 'SESSION_ELSEWHERE' })
     expect(starts()).toEqual([])
+  })
+})
+
+describe('a supervisor whose state file cannot be written', () => {
+  const unwritable = {
+    code: 'INVALID_ARGUMENT',
+    message: expect.stringContaining('agent.json cannot be written'),
+    next: expect.stringContaining('name another stateFile'),
+  }
+  const blocked = () => join(folder, 'agent.json.new')
+
+  it('starts nothing, and leaves its session closed', async () => {
+    mkdirSync(blocked())
+    const supervisor = createSupervisor({ hub: record.hub, ...optionsOf('exec sleep 60') })
+    await expect(supervisor.start()).rejects.toMatchObject(unwritable)
+    expect(await supervisor.closed).toMatchObject({ kind: 'failed', error: unwritable })
+    expect(starts()).toEqual([])
+    expect(await record.hub.session('agent')).toMatchObject({ state: 'closed', terminal: false, crashes: 0 })
+  })
+
+  it('ends by a reload, which says so: the process has ended and its session is closed', async () => {
+    const supervisor = await supervise('exec sleep 60')
+    await startedTimes(1)
+    mkdirSync(blocked())
+    await expect(supervisor.again('reload')).rejects.toMatchObject(unwritable)
+    expect(await supervisor.closed).toMatchObject({ kind: 'failed', error: unwritable })
+    expect(starts()).toHaveLength(1)
+    expect(isAlive(pids()[0] ?? 0)).toBe(false)
+    expect(await record.hub.session('agent')).toMatchObject({ state: 'closed', terminal: false, crashes: 0 })
+  })
+
+  it('is stopped like any other', async () => {
+    const supervisor = await supervise('exec sleep 60')
+    await startedTimes(1)
+    mkdirSync(blocked())
+    expect(await supervisor.stop('disable')).toMatchObject({ kind: 'stopped', session: { terminal: true } })
+    expect(isAlive(pids()[0] ?? 0)).toBe(false)
+  })
+
+  it('once its process runs, ends that process, and leaves its session closed', async () => {
+    const env = {
+      ...process.env,
+      // Read for the process, after its opening was kept.
+      get BLOCKED() {
+        if (existsSync(join(folder, 'agent.json'))) mkdirSync(blocked())
+        return 'yes'
+      },
+    }
+    const supervisor = createSupervisor({ hub: record.hub, ...optionsOf('exec sleep 60'), env })
+    await expect(supervisor.start()).rejects.toMatchObject(unwritable)
+    expect(pids().filter(isAlive)).toEqual([])
+    expect(await record.hub.session('agent')).toMatchObject({ state: 'closed', terminal: false, crashes: 0 })
   })
 })
 
