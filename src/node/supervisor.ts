@@ -38,7 +38,10 @@ export interface Supervisor {
    * @throws what supervising ended with, where that came first; INVALID_ARGUMENT before the start
    */
   again(reason: 'reload' | 'restart'): Promise<void>
-  /** Ends the process and closes the session: for good with `disable` and `removed`, until the next start with `restart`. */
+  /**
+   * Ends the process and closes the session: for good with `disable` and `removed`, until the next start with `restart`.
+   * Of several calls one for good stands, whichever came first.
+   */
   stop(reason: Exclude<CloseReason, 'crash'>): Promise<SupervisorEnd>
   /** How it ended; resolves once. */
   readonly closed: Promise<SupervisorEnd>
@@ -52,11 +55,11 @@ interface Running {
   readonly exited: Promise<void>
 }
 
-type Wish = { readonly kind: 'again'; readonly reason: 'reload' | 'restart'; done(): void } | Stop
-interface Stop {
-  readonly kind: 'stop'
-  readonly reason: Exclude<CloseReason, 'crash'>
+interface Again {
+  readonly reason: 'reload' | 'restart'
+  done(): void
 }
+type StopReason = Exclude<CloseReason, 'crash'>
 
 const defaults = { stopGraceMs: 10_000, restartBackoff: { leastMs: 500, mostMs: 30_000 } }
 /** How long a stop waits for the record beside its grace. */
@@ -74,7 +77,9 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   checkOptions('createSupervisor', supervisorForm, options)
   const { hub, session, host, scope, parent, restartBudget, actor = 'supervisor' } = options
   const { log = silentLog, stopGraceMs = defaults.stopGraceMs } = options
-  const wishes: Wish[] = []
+  const agains: Again[] = []
+  /** The strongest stop that was asked for. */
+  let stopping: StopReason | undefined
   let wished: () => void = () => undefined
   let end: (how: SupervisorEnd) => void = () => undefined
   const closed = new Promise<SupervisorEnd>((resolve) => {
@@ -148,9 +153,10 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     return running
   }
 
-  /** Ends the process, and says what its session is to be closed with. */
-  async function ended(running: Running, reason: CloseReason): Promise<Closing> {
-    const drained = (await endProcess(running)) && reason !== 'crash'
+  /** Ends the process, and says what its session is to be closed with: a stop that was asked for until now, if any. */
+  async function ended(running: Running, because: 'crash' | 'reload' | 'restart'): Promise<Closing> {
+    const drained = (await endProcess(running)) && because !== 'crash'
+    const reason = because === 'crash' ? because : (stopping ?? because)
     return { reason, drained, abandoned: drained ? 0 : (options.abandoned?.() ?? 0) }
   }
 
@@ -161,45 +167,42 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     return drained
   }
 
-  /** The next wish, or undefined when the process ended first. */
-  async function nextWish(running: Running): Promise<Wish | undefined> {
-    const waiting = wishes.shift()
-    if (waiting !== undefined) return waiting
+  /** Waits until it is wished to end, or has ended; false when the process ended first. */
+  async function isWished(running: Running): Promise<boolean> {
+    const waits = () => stopping !== undefined || agains.length > 0
+    if (waits()) return true
     const asked = new Promise<void>((resolve) => {
       wished = resolve
     })
     await Promise.race([running.exited, asked])
-    return wishes.shift()
+    return waits()
   }
 
   async function supervise(first: Running): Promise<SupervisorEnd> {
     let running = first
     for (let crashes = 0; ; ) {
-      const wish = await nextWish(running)
-      const reply = await close(running.epoch, await ended(running, wish?.reason ?? 'crash'))
-      if (wish?.kind === 'stop') return { kind: 'stopped', session: reply }
-      if (wish === undefined && reply.terminal === true) return { kind: 'terminal', session: reply }
-      crashes = wish === undefined ? crashes + 1 : 0
-      if (crashes > 0) {
-        const stopped = await pause(crashes)
-        if (stopped) return { kind: 'stopped', session: await restate(reply, stopped) }
-      }
+      const asked = await isWished(running)
+      const again = asked ? agains.shift() : undefined
+      const reason = asked ? (again?.reason ?? 'restart') : 'crash'
+      const reply = await close(running.epoch, await ended(running, reason))
+      if (!asked && reply.terminal === true) return { kind: 'terminal', session: reply }
+      crashes = asked ? 0 : crashes + 1
+      if (crashes > 0) await pause(crashes)
+      if (stopping !== undefined) return { kind: 'stopped', session: await restate(reply, stopping) }
       running = await run()
-      if (wish?.kind === 'again') wish.done()
+      again?.done()
     }
   }
 
   /** Waits out the backoff after a crash, unless it is to stop. */
-  async function pause(crashes: number): Promise<Stop | undefined> {
+  async function pause(crashes: number): Promise<void> {
     const waitMs = backoffMs(options.restartBackoff ?? defaults.restartBackoff, crashes)
     await sleep(waitMs, undefined, { signal: halt.signal }).catch(() => undefined)
-    const stop = wishes.find((wish): wish is Stop => wish.kind === 'stop')
-    return stop
   }
 
-  /** A crash closed it until it comes back; a stop for good must be stated under an opening of its own. */
-  async function restate(crashed: SessionReply, { reason }: Stop): Promise<SessionReply> {
-    if (terminalOf(reason) !== true) return crashed
+  /** A stop for good that came after the session was closed until it comes back: stated under an opening of its own. */
+  async function restate(reply: SessionReply, reason: StopReason): Promise<SessionReply> {
+    if (terminalOf(reason) !== true || reply.terminal === true) return reply
     const { epoch } = await open()
     return await close(epoch, { reason, drained: true, abandoned: 0 })
   }
@@ -256,12 +259,11 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     if (!started) throw new HoldfastError('INVALID_ARGUMENT', 'the supervisor was not started')
   }
 
-  function ask(wish: Wish): void {
-    wishes.push(wish)
-    if (wish.kind === 'stop') {
-      giveUpAt = performance.now() + stopGraceMs + closeWithinMs
-      halt.abort()
-    }
+  /** Of several, one for good stands. */
+  function stop(reason: StopReason): void {
+    if (stopping === undefined || terminalOf(reason) === true) stopping = reason
+    giveUpAt = performance.now() + stopGraceMs + closeWithinMs
+    halt.abort()
     wished()
   }
 
@@ -269,15 +271,16 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     start,
     again: async (reason) => {
       checkStarted()
-      const done = new Promise<undefined>((resolve) =>
-        ask({ kind: 'again', reason, done: () => resolve(undefined) }),
-      )
+      const done = new Promise<undefined>((resolve) => {
+        agains.push({ reason, done: () => resolve(undefined) })
+        wished()
+      })
       const how = await Promise.race([done, closed])
       if (how?.kind === 'failed') throw how.error
     },
     stop: async (reason) => {
       checkStarted()
-      ask({ kind: 'stop', reason })
+      stop(reason)
       return await closed
     },
     closed,

@@ -113,6 +113,35 @@ describe('a supervised process', () => {
     expect(await supervisor.stop(reason)).toMatchObject({ kind: 'stopped', session: { reason, terminal } })
   })
 
+  it.each([
+    ['restart', 'disable'],
+    ['disable', 'restart'],
+  ] as const)('that is stopped as %s and as %s at once is stopped for good', async (first, second) => {
+    const supervisor = await supervise('exec sleep 60')
+    await startedTimes(1)
+    const ends = await Promise.all([supervisor.stop(first), supervisor.stop(second)])
+    const disabled = { kind: 'stopped', session: { reason: 'disable', terminal: true } }
+    expect(ends).toMatchObject([disabled, disabled])
+    expect(await record.hub.session('agent')).toMatchObject({ terminal: true, reason: 'disable' })
+  })
+
+  it('is stopped for good where that is asked for while a restart is being stated', async () => {
+    let disabled: Promise<unknown> | undefined
+    const hub = {
+      openSession: record.hub.openSession,
+      closeSession: async (...args: Parameters<typeof record.hub.closeSession>) => {
+        const reply = await record.hub.closeSession(...args)
+        disabled ??= supervisor.stop('disable')
+        return reply
+      },
+    }
+    const supervisor = await supervise('exec sleep 60', { hub })
+    await startedTimes(1)
+    expect(await supervisor.stop('restart')).toMatchObject({ kind: 'stopped', session: { terminal: true } })
+    await disabled
+    expect(await record.hub.session('agent')).toMatchObject({ terminal: true, reason: 'disable' })
+  })
+
   it('is closed and started again by a reload, uncounted', async () => {
     const supervisor = await supervise('exec sleep 60')
     await startedTimes(1)
