@@ -35,7 +35,7 @@ export interface Supervisor {
   start(): Promise<void>
   /**
    * Ends the process, closes the session as `reload` or `restart`, and starts both anew. Not counted as a crash.
-   * @throws what supervising ended with, where that came first; INVALID_ARGUMENT before the start
+   * @throws what supervising failed with, or CLOSED where it ended before; INVALID_ARGUMENT before the start
    */
   again(reason: 'reload' | 'restart'): Promise<void>
   /**
@@ -277,6 +277,9 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
       })
       const how = await Promise.race([done, closed])
       if (how?.kind === 'failed') throw how.error
+      if (how !== undefined) {
+        throw new HoldfastError('CLOSED', `the supervisor has ended (${how.kind})`, { next: 'make another' })
+      }
     },
     stop: async (reason) => {
       checkStarted()
