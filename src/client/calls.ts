@@ -41,7 +41,7 @@ export interface Answer<Value> {
 
 export interface Calls {
   /**
-   * @throws HUB_UNREACHABLE when nothing was sent or no hub answers there, DEADLINE_EXCEEDED when the call may
+   * @throws CLOSED after `close`, HUB_UNREACHABLE when nothing was sent or no hub answers there, DEADLINE_EXCEEDED when the call may
    *   have taken effect, and whatever the hub answers
    */
   call<Schema extends z.ZodType>(call: Call<Schema>): Promise<Answer<z.output<Schema>>>
@@ -67,7 +67,12 @@ export function openCalls(address: HubAddress & { readonly deadlineMs?: number |
   const exchanger = openExchanger(reach)
   const waiting = openExchanger({ ...reach, maxSockets: waitingAtMost })
   const identity = identityOf(token)
+  let closed = false
   const ownDeadlineMs = address.deadlineMs ?? defaultDeadlineMs
+
+  function checkOpen(): void {
+    if (closed) throw new HoldfastError('CLOSED', 'this client of the hub is closed')
+  }
 
   /** A reply that says that it went well. */
   async function exchanged({
@@ -80,6 +85,7 @@ export function openCalls(address: HubAddress & { readonly deadlineMs?: number |
     signal,
     onSent,
   }: Omit<Call<z.ZodType>, 'reply'>): Promise<ExchangeReply> {
+    checkOpen()
     const text = body === undefined || typeof body === 'string' ? body : JSON.stringify(body)
     const reply = await (waits ? waiting : exchanger)
       .exchange({
@@ -119,7 +125,7 @@ export function openCalls(address: HubAddress & { readonly deadlineMs?: number |
         return await once(leftMs)
       } catch (error) {
         const waitMs = backoffMs(retry, failures)
-        if (!isRepeatable(error) || given.signal?.aborted) throw error
+        if (closed || !isRepeatable(error) || given.signal?.aborted) throw error
         if (performance.now() + waitMs >= deadlineAt) throw error
         await sleep(waitMs, undefined, { signal: given.signal }).catch(() => undefined)
       }
@@ -131,6 +137,7 @@ export function openCalls(address: HubAddress & { readonly deadlineMs?: number |
     headers: Readonly<Record<string, string>>,
     signal: AbortSignal,
   ): Promise<Readable> {
+    checkOpen()
     const request = {
       method: 'GET',
       path,
@@ -147,6 +154,7 @@ export function openCalls(address: HubAddress & { readonly deadlineMs?: number |
   }
 
   function close(): void {
+    closed = true
     exchanger.close()
     waiting.close()
   }

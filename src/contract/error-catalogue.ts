@@ -339,6 +339,13 @@ export const catalogue = {
     next: 'repeat the same call: where it took effect it changes nothing more',
   },
 
+  // What was closed by its own caller
+  CLOSED: {
+    status: 409,
+    cause: 'what was called is closed (a hub, a client, a node, a supervisor); nothing of this call was done',
+    next: 'open another one, and call that',
+  },
+
   // Fences
   FENCE_NOT_FOUND: {
     status: 404,

@@ -68,6 +68,8 @@ export function problemOf(known: HoldfastError): Problem {
 }
 
 function knownError(error: unknown, request: FastifyRequest): HoldfastError {
+  // Whoever asks did not close this hub, and finds it again.
+  if (isHoldfastError(error, 'CLOSED')) return problem('SHUTTING_DOWN', 'this hub was closed')
   if (isHoldfastError(error)) return error
   const code = (error as Partial<FastifyError> | undefined)?.code
   if (code !== undefined && code in byFastifyCode) {

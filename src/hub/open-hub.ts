@@ -47,6 +47,7 @@ import { addPrincipal, readPrincipal, readPrincipals } from './principals.js'
 import { type Repaired, repairObligations } from './repair.js'
 import { listSessions, readSession, rehomeSession } from './sessions.js'
 import { readSweeps } from './sweeps.js'
+import { untilClosed } from './until-closed.js'
 import { readDelivery, readMessage } from './views.js'
 import { waitForMessage } from './wait.js'
 
@@ -245,7 +246,7 @@ function hubOn(store: Store, keys: Keys, options: HubOptions): OpenedHub {
       await store.close()
     },
   }
-  return { ...parts, hub, tail, attesting }
+  return { ...parts, hub: untilClosed(hub, closing.signal), tail, attesting }
 }
 
 /** A result of which nothing is said is null, as in a report. @throws INVALID_ARGUMENT */

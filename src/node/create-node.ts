@@ -32,7 +32,7 @@ export interface HoldfastNode {
    * Opens the mirror, joins, reports what an earlier process left, and begins to work. Waits for a server
    * that is not there yet. Of several hubs each is worked on as soon as it is joined; this resolves when all are, and
    * rejects, with the node ended on all of them, when one refuses.
-   * @throws MIRROR_LOCKED, MIRROR_UNUSABLE, MIRROR_CLONED, SUPERSEDED, STORE_UNKNOWN, INVALID_ARGUMENT
+   * @throws MIRROR_LOCKED, MIRROR_UNUSABLE, MIRROR_CLONED, SUPERSEDED, STORE_UNKNOWN, INVALID_ARGUMENT, CLOSED after `stop`
    */
   start(): Promise<void>
   /** Claims nothing more, lets handlers finish (aborts them after `drainMs`), leaves, and closes. */

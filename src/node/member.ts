@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { backoffMs } from '../contract/backoff.js'
-import { isHoldfastError } from '../contract/errors.js'
+import { HoldfastError, isHoldfastError } from '../contract/errors.js'
 import { createBlockingMeter } from './blocking.js'
 import type { HoldfastNode, NodeEnd } from './create-node.js'
 import type { NodeLog } from './log.js'
@@ -66,6 +66,11 @@ export function createMember(
     node: settings.node,
     closed,
     start: async () => {
+      if (starting.signal.aborted) {
+        throw new HoldfastError('CLOSED', 'the node was stopped', {
+          next: 'make another node, and start that',
+        })
+      }
       opened ??= open()
       running = await opened
     },

@@ -57,8 +57,21 @@ const shape = z.object({
   closing: z.object({ reason: z.enum(closeReasons), drained: z.boolean(), abandoned: z.number() }).optional(),
 })
 
-/** Durable when it returns. */
+/** Durable when it returns. @throws INVALID_ARGUMENT when the file cannot be written */
 export function keep(file: string, kept: Kept): void {
+  try {
+    write(file, kept)
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error)
+    throw new HoldfastError('INVALID_ARGUMENT', `the state file ${file} cannot be written: ${why}`, {
+      cause: error,
+      current: file,
+      next: 'make room for it and let this user write it and its directory, or name another stateFile; then start again',
+    })
+  }
+}
+
+function write(file: string, kept: Kept): void {
   mkdirSync(dirname(file), { recursive: true })
   const text = JSON.stringify(kept)
   const written = `${file}.new`

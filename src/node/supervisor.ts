@@ -1,59 +1,29 @@
 import { spawn } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { z } from 'zod'
 import { backoffMs } from '../contract/backoff.js'
 import { HoldfastError, isHoldfastError } from '../contract/errors.js'
-import type { HubCalls } from '../contract/hub.js'
-import { checkOptions, name, objectWith, option, optionsOf, text, whole } from '../contract/options.js'
+import { checkOptions } from '../contract/options.js'
 import type { SessionReply } from '../contract/session-views.js'
 import { type CloseReason, terminalOf } from '../contract/sessions.js'
 import type { ChildIdentity } from './executor.js'
-import { type NodeLog, silentLog } from './log.js'
+import { silentLog } from './log.js'
 import { isTransient } from './persistence.js'
 import { identify, mayEndTree } from './process-identity.js'
 import { endTree } from './process-tree.js'
+import { type SupervisorOptions, supervisorForm } from './supervisor-options.js'
 import { type Closing, forget, keep, type Left, leftBehind } from './supervisor-state.js'
 
-/** Options of {@link createSupervisor}. */
-export interface SupervisorOptions {
-  /** A hub, opened on the record or over HTTP. */
-  readonly hub: Pick<HubCalls, 'openSession' | 'closeSession'>
-  /** Id of the session that the process is. */
-  readonly session: string
-  /** The host that owns it: this machine. */
-  readonly host: string
-  /** The session's directory. */
-  readonly scope: string
-  /** The session it is a child of, stated at its first opening. */
-  readonly parent?: string | undefined
-  /** Crashes after which one is terminal. The count is the record's: it survives this process. */
-  readonly restartBudget: number
-  /** Program and arguments of the supervised process; it gets a process group of its own. */
-  readonly command: readonly [string, ...string[]]
-  /** Its working directory; `scope` when absent. */
-  readonly cwd?: string | undefined
-  /** Its environment; this process's own when absent. `HOLDFAST_SESSION` and `HOLDFAST_SESSION_EPOCH` are added. */
-  readonly env?: NodeJS.ProcessEnv | undefined
-  /** Keeps what runs, so that a later supervisor finds the process of one that was killed. One file a session. */
-  readonly stateFile: string
-  /** Who opens and closes, in the record; `supervisor` when absent. */
-  readonly actor?: string | undefined
-  /** How much the process had under way when it ended without having drained; 0 when absent. */
-  readonly abandoned?: (() => number) | undefined
-  /** Milliseconds from SIGTERM to SIGKILL; 10,000 when absent. */
-  readonly stopGraceMs?: number | undefined
-  /** Milliseconds between a crash and the next start, with jitter; 500 to 30,000 when absent. */
-  readonly restartBackoff?: { readonly leastMs: number; readonly mostMs: number } | undefined
-  /** A pino logger, or anything with its four methods; nothing is logged when absent. */
-  readonly log?: NodeLog | undefined
-}
+export type { SupervisorOptions } from './supervisor-options.js'
 
 /** How supervising ended. */
 export type SupervisorEnd =
   | { readonly kind: 'stopped'; readonly session: SessionReply }
   /** It crashed past its restart budget: it does not come back without an operator. */
   | { readonly kind: 'terminal'; readonly session: SessionReply }
-  /** The record refused (the session lives elsewhere), or did not answer a stop in time. The process was ended. */
+  /**
+   * The record refused (the session lives elsewhere) or did not answer a stop in time, or the state file cannot be
+   * written. The process was ended.
+   */
   | { readonly kind: 'failed'; readonly error: Error }
 
 /** A process that runs as a session. */
@@ -63,9 +33,15 @@ export interface Supervisor {
    * @throws SESSION_ELSEWHERE, SCOPE_MISMATCH, SESSION_MISSING, HOST_RETIRED, SCOPE_NOT_AUTHORISED, INVALID_ARGUMENT
    */
   start(): Promise<void>
-  /** Ends the process, closes the session as `reload` or `restart`, and starts both anew. Not counted as a crash. */
+  /**
+   * Ends the process, closes the session as `reload` or `restart`, and starts both anew. Not counted as a crash.
+   * @throws what supervising failed with, or CLOSED where it ended before; INVALID_ARGUMENT before the start
+   */
   again(reason: 'reload' | 'restart'): Promise<void>
-  /** Ends the process and closes the session: for good with `disable` and `removed`, until the next start with `restart`. */
+  /**
+   * Ends the process and closes the session: for good with `disable` and `removed`, until the next start with `restart`.
+   * Of several calls one for good stands, whichever came first.
+   */
   stop(reason: Exclude<CloseReason, 'crash'>): Promise<SupervisorEnd>
   /** How it ended; resolves once. */
   readonly closed: Promise<SupervisorEnd>
@@ -79,33 +55,17 @@ interface Running {
   readonly exited: Promise<void>
 }
 
-type Wish = { readonly kind: 'again'; readonly reason: 'reload' | 'restart'; done(): void } | Stop
-interface Stop {
-  readonly kind: 'stop'
-  readonly reason: Exclude<CloseReason, 'crash'>
+interface Again {
+  readonly reason: 'reload' | 'restart'
+  done(): void
 }
-
-const form = optionsOf<SupervisorOptions>({
-  hub: objectWith('a hub, or a client of one', ['openSession', 'closeSession']),
-  session: name.id,
-  host: name.host,
-  scope: z.string(),
-  parent: name.id.optional(),
-  restartBudget: whole(0, 1_000_000),
-  command: z.array(z.string()).min(1),
-  cwd: z.string().optional(),
-  env: option.names,
-  stateFile: text('the path of a file'),
-  actor: z.string().optional(),
-  abandoned: option.function.optional(),
-  stopGraceMs: whole(0).optional(),
-  restartBackoff: z.strictObject({ leastMs: whole(0), mostMs: whole(0) }).optional(),
-  log: option.log,
-})
+type StopReason = Exclude<CloseReason, 'crash'>
 
 const defaults = { stopGraceMs: 10_000, restartBackoff: { leastMs: 500, mostMs: 30_000 } }
 /** How long a stop waits for the record beside its grace. */
 const closeWithinMs = 30_000
+/** What an opening is closed with whose process was not started yet. */
+const notStarted: Closing = { reason: 'restart', drained: true, abandoned: 0 }
 const callRetry = { leastMs: 100, mostMs: 5000 }
 
 /**
@@ -114,10 +74,12 @@ const callRetry = { leastMs: 100, mostMs: 5000 }
  * @throws INVALID_ARGUMENT
  */
 export function createSupervisor(options: SupervisorOptions): Supervisor {
-  checkOptions('createSupervisor', form, options)
+  checkOptions('createSupervisor', supervisorForm, options)
   const { hub, session, host, scope, parent, restartBudget, actor = 'supervisor' } = options
   const { log = silentLog, stopGraceMs = defaults.stopGraceMs } = options
-  const wishes: Wish[] = []
+  const agains: Again[] = []
+  /** The strongest stop that was asked for. */
+  let stopping: StopReason | undefined
   let wished: () => void = () => undefined
   let end: (how: SupervisorEnd) => void = () => undefined
   const closed = new Promise<SupervisorEnd>((resolve) => {
@@ -145,17 +107,30 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
 
   /** What is stated is kept first: a supervisor that dies here leaves it to the next. */
   async function close(epoch: number, closing: Closing): Promise<SessionReply> {
-    keep(options.stateFile, { session, epoch, closing })
+    current = undefined
+    onFile(() => keep(options.stateFile, { session, epoch, closing }))
     const { reason } = closing
     const stated = { ...closing, epoch, terminal: terminalOf(reason) }
     const reply = await persist(() => hub.closeSession(session, stated, actor))
     log.info({ session, epoch, reason, terminal: reply.terminal, crashes: reply.crashes }, 'session closed')
-    forget(options.stateFile)
+    onFile(() => forget(options.stateFile))
     return reply
   }
 
+  /** A session whose process has ended is closed all the same where the file cannot be written. */
+  function onFile(change: () => void): void {
+    try {
+      change()
+    } catch (error) {
+      log.warn({ session, error: String(error) }, 'the state file could not be changed')
+    }
+  }
+
+  /** Nothing is started that a later supervisor could not find: the file is written before, and again with the process. */
   async function run(): Promise<Running> {
     const { epoch } = await open()
+    current = { epoch, child: undefined, exited: Promise.resolve() }
+    keep(options.stateFile, { session, epoch, closing: notStarted })
     const [program, ...args] = options.command
     const env = {
       ...(options.env ?? process.env),
@@ -171,10 +146,18 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
       })
     })
     const identity = child.pid === undefined ? undefined : identify(child.pid)
+    const running = { epoch, child: identity, exited }
+    current = running
     keep(options.stateFile, { session, epoch, child: identity })
     log.info({ session, epoch, pid: child.pid }, 'session opened')
-    current = { epoch, child: identity, exited }
-    return current
+    return running
+  }
+
+  /** Ends the process, and says what its session is to be closed with: a stop that was asked for until now, if any. */
+  async function ended(running: Running, because: 'crash' | 'reload' | 'restart'): Promise<Closing> {
+    const drained = (await endProcess(running)) && because !== 'crash'
+    const reason = because === 'crash' ? because : (stopping ?? because)
+    return { reason, drained, abandoned: drained ? 0 : (options.abandoned?.() ?? 0) }
   }
 
   /** True when it ended by itself in time. */
@@ -184,52 +167,42 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     return drained
   }
 
-  /** The next wish, or undefined when the process ended first. */
-  async function nextWish(running: Running): Promise<Wish | undefined> {
-    const waiting = wishes.shift()
-    if (waiting !== undefined) return waiting
+  /** Waits until it is wished to end, or has ended; false when the process ended first. */
+  async function isWished(running: Running): Promise<boolean> {
+    const waits = () => stopping !== undefined || agains.length > 0
+    if (waits()) return true
     const asked = new Promise<void>((resolve) => {
       wished = resolve
     })
     await Promise.race([running.exited, asked])
-    return wishes.shift()
+    return waits()
   }
 
   async function supervise(first: Running): Promise<SupervisorEnd> {
     let running = first
     for (let crashes = 0; ; ) {
-      const wish = await nextWish(running)
-      const drained = await endProcess(running)
-      const abandoned = drained && wish !== undefined ? 0 : (options.abandoned?.() ?? 0)
-      const closing: Closing = {
-        reason: wish?.reason ?? 'crash',
-        drained: drained && wish !== undefined,
-        abandoned,
-      }
-      const reply = await close(running.epoch, closing)
-      if (wish?.kind === 'stop') return { kind: 'stopped', session: reply }
-      if (wish === undefined && reply.terminal === true) return { kind: 'terminal', session: reply }
-      crashes = wish === undefined ? crashes + 1 : 0
-      if (crashes > 0) {
-        const stopped = await pause(crashes)
-        if (stopped) return { kind: 'stopped', session: await restate(reply, stopped) }
-      }
+      const asked = await isWished(running)
+      const again = asked ? agains.shift() : undefined
+      const reason = asked ? (again?.reason ?? 'restart') : 'crash'
+      const reply = await close(running.epoch, await ended(running, reason))
+      if (!asked && reply.terminal === true) return { kind: 'terminal', session: reply }
+      crashes = asked ? 0 : crashes + 1
+      if (crashes > 0) await pause(crashes)
+      if (stopping !== undefined) return { kind: 'stopped', session: await restate(reply, stopping) }
       running = await run()
-      if (wish?.kind === 'again') wish.done()
+      again?.done()
     }
   }
 
   /** Waits out the backoff after a crash, unless it is to stop. */
-  async function pause(crashes: number): Promise<Stop | undefined> {
+  async function pause(crashes: number): Promise<void> {
     const waitMs = backoffMs(options.restartBackoff ?? defaults.restartBackoff, crashes)
     await sleep(waitMs, undefined, { signal: halt.signal }).catch(() => undefined)
-    const stop = wishes.find((wish): wish is Stop => wish.kind === 'stop')
-    return stop
   }
 
-  /** A crash closed it until it comes back; a stop for good must be stated under an opening of its own. */
-  async function restate(crashed: SessionReply, { reason }: Stop): Promise<SessionReply> {
-    if (terminalOf(reason) !== true) return crashed
+  /** A stop for good that came after the session was closed until it comes back: stated under an opening of its own. */
+  async function restate(reply: SessionReply, reason: StopReason): Promise<SessionReply> {
+    if (terminalOf(reason) !== true || reply.terminal === true) return reply
     const { epoch } = await open()
     return await close(epoch, { reason, drained: true, abandoned: 0 })
   }
@@ -249,10 +222,18 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
   }
 
   async function failed(error: unknown): Promise<SupervisorEnd> {
-    if (current !== undefined) await endProcess(current)
     const cause = error instanceof Error ? error : new Error(String(error))
     log.error({ session, error: cause.message }, 'supervising ends')
+    giveUpAt = Math.min(giveUpAt, performance.now() + stopGraceMs + closeWithinMs)
+    await endAndClose().catch((also: unknown) => {
+      log.error({ session, error: String(also) }, 'the session could not be closed')
+    })
     return { kind: 'failed', error: cause }
+  }
+
+  /** What runs, or was opened to, when supervising fails. */
+  async function endAndClose(): Promise<void> {
+    if (current !== undefined) await close(current.epoch, await ended(current, 'restart'))
   }
 
   async function start(): Promise<void> {
@@ -274,24 +255,35 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     void supervise(running).catch(failed).then(end)
   }
 
-  function ask(wish: Wish): void {
-    wishes.push(wish)
-    if (wish.kind === 'stop') {
-      giveUpAt = performance.now() + stopGraceMs + closeWithinMs
-      halt.abort()
-    }
+  function checkStarted(): void {
+    if (!started) throw new HoldfastError('INVALID_ARGUMENT', 'the supervisor was not started')
+  }
+
+  /** Of several, one for good stands. */
+  function stop(reason: StopReason): void {
+    if (stopping === undefined || terminalOf(reason) === true) stopping = reason
+    giveUpAt = performance.now() + stopGraceMs + closeWithinMs
+    halt.abort()
     wished()
   }
 
   return {
     start,
     again: async (reason) => {
-      const done = new Promise<void>((resolve) => ask({ kind: 'again', reason, done: resolve }))
-      await Promise.race([done, closed])
+      checkStarted()
+      const done = new Promise<undefined>((resolve) => {
+        agains.push({ reason, done: () => resolve(undefined) })
+        wished()
+      })
+      const how = await Promise.race([done, closed])
+      if (how?.kind === 'failed') throw how.error
+      if (how !== undefined) {
+        throw new HoldfastError('CLOSED', `the supervisor has ended (${how.kind})`, { next: 'make another' })
+      }
     },
     stop: async (reason) => {
-      if (!started) throw new HoldfastError('INVALID_ARGUMENT', 'the supervisor was not started')
-      ask({ kind: 'stop', reason })
+      checkStarted()
+      stop(reason)
       return await closed
     },
     closed,

@@ -86,12 +86,16 @@ export async function onAll<Value>(members: Members, wide: WideAct<Value>): Prom
   if (first === undefined || (failed.length === 0 && done.length > 0)) return done
   const isSame = refused.every(({ error }) => error.code === first.error.code)
   if (done.length === 0 && isSame) throw ofHub(first.hub, first.error)
-  const settled = members.names.filter((name) => !failed.some(({ hub }) => hub === name))
-  const where = settled.length === 0 ? 'on no hub' : `on ${settled.join(', ')}`
-  const missing = failed.map(({ hub, error }) => `${hub} (${error.message})`).join(', ')
-  throw new HoldfastError('SET_INCOMPLETE', `${wide.what} ${where}; not on ${missing}`, {
+  const absent = refused.filter((each) => !failed.includes(each)).map(({ hub }) => hub)
+  const took = done.map(({ hub }) => hub)
+  const parts = [
+    `${wide.what} on ${took.length === 0 ? 'no hub' : took.join(', ')}`,
+    ...(absent.length === 0 ? [] : [`nothing to do on ${absent.join(', ')} (${wide.absent})`]),
+    `not on ${failed.map(({ hub, error }) => `${hub} (${error.message})`).join(', ')}`,
+  ]
+  throw new HoldfastError('SET_INCOMPLETE', parts.join('; '), {
     cause: first.error,
-    current: { done: settled, missing: failed.map(({ hub }) => hub) },
+    current: { done: took, absent, missing: failed.map(({ hub }) => hub) },
   })
 }
 

@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -113,6 +113,35 @@ describe('a supervised process', () => {
     expect(await supervisor.stop(reason)).toMatchObject({ kind: 'stopped', session: { reason, terminal } })
   })
 
+  it.each([
+    ['restart', 'disable'],
+    ['disable', 'restart'],
+  ] as const)('that is stopped as %s and as %s at once is stopped for good', async (first, second) => {
+    const supervisor = await supervise('exec sleep 60')
+    await startedTimes(1)
+    const ends = await Promise.all([supervisor.stop(first), supervisor.stop(second)])
+    const disabled = { kind: 'stopped', session: { reason: 'disable', terminal: true } }
+    expect(ends).toMatchObject([disabled, disabled])
+    expect(await record.hub.session('agent')).toMatchObject({ terminal: true, reason: 'disable' })
+  })
+
+  it('is stopped for good where that is asked for while a restart is being stated', async () => {
+    let disabled: Promise<unknown> | undefined
+    const hub = {
+      openSession: record.hub.openSession,
+      closeSession: async (...args: Parameters<typeof record.hub.closeSession>) => {
+        const reply = await record.hub.closeSession(...args)
+        disabled ??= supervisor.stop('disable')
+        return reply
+      },
+    }
+    const supervisor = await supervise('exec sleep 60', { hub })
+    await startedTimes(1)
+    expect(await supervisor.stop('restart')).toMatchObject({ kind: 'stopped', session: { terminal: true } })
+    await disabled
+    expect(await record.hub.session('agent')).toMatchObject({ terminal: true, reason: 'disable' })
+  })
+
   it('is closed and started again by a reload, uncounted', async () => {
     const supervisor = await supervise('exec sleep 60')
     await startedTimes(1)
@@ -171,6 +200,13 @@ describe('a supervised process', () => {
     expect(await supervisor.closed).toMatchObject({ kind: 'terminal', session: { crashes: 1 } })
   })
 
+  it('whose command cannot be stated to the system leaves no session open', async () => {
+    const command = ['/bin/sh', '-c', 'a\0b'] as [string, string, string]
+    const supervisor = createSupervisor({ hub: record.hub, ...optionsOf(''), command })
+    await expect(supervisor.start()).rejects.toMatchObject({ code: 'ERR_INVALID_ARG_VALUE' })
+    expect(await record.hub.session('agent')).toMatchObject({ state: 'closed', crashes: 0 })
+  })
+
   it('is ended when the session was moved to another host under it', async () => {
     const supervisor = await supervise('exec sleep 60')
     await startedTimes(1)
@@ -186,6 +222,58 @@ describe('a supervised process', () => {
     await record.hub.openSession('agent', { host: 'b', scope: folder }, 'kim')
     await expect(supervise('exec sleep 60')).rejects.toMatchObject({ code: 'SESSION_ELSEWHERE' })
     expect(starts()).toEqual([])
+  })
+})
+
+describe('a supervisor whose state file cannot be written', () => {
+  const unwritable = {
+    code: 'INVALID_ARGUMENT',
+    message: expect.stringContaining('agent.json cannot be written'),
+    next: expect.stringContaining('name another stateFile'),
+  }
+  const blocked = () => join(folder, 'agent.json.new')
+
+  it('starts nothing, and leaves its session closed', async () => {
+    mkdirSync(blocked())
+    const supervisor = createSupervisor({ hub: record.hub, ...optionsOf('exec sleep 60') })
+    await expect(supervisor.start()).rejects.toMatchObject(unwritable)
+    expect(await supervisor.closed).toMatchObject({ kind: 'failed', error: unwritable })
+    expect(starts()).toEqual([])
+    expect(await record.hub.session('agent')).toMatchObject({ state: 'closed', terminal: false, crashes: 0 })
+  })
+
+  it('ends by a reload, which says so: the process has ended and its session is closed', async () => {
+    const supervisor = await supervise('exec sleep 60')
+    await startedTimes(1)
+    mkdirSync(blocked())
+    await expect(supervisor.again('reload')).rejects.toMatchObject(unwritable)
+    expect(await supervisor.closed).toMatchObject({ kind: 'failed', error: unwritable })
+    expect(starts()).toHaveLength(1)
+    expect(isAlive(pids()[0] ?? 0)).toBe(false)
+    expect(await record.hub.session('agent')).toMatchObject({ state: 'closed', terminal: false, crashes: 0 })
+  })
+
+  it('is stopped like any other', async () => {
+    const supervisor = await supervise('exec sleep 60')
+    await startedTimes(1)
+    mkdirSync(blocked())
+    expect(await supervisor.stop('disable')).toMatchObject({ kind: 'stopped', session: { terminal: true } })
+    expect(isAlive(pids()[0] ?? 0)).toBe(false)
+  })
+
+  it('once its process runs, ends that process, and leaves its session closed', async () => {
+    const env = {
+      ...process.env,
+      // Read for the process, after its opening was kept.
+      get BLOCKED() {
+        if (existsSync(join(folder, 'agent.json'))) mkdirSync(blocked())
+        return 'yes'
+      },
+    }
+    const supervisor = createSupervisor({ hub: record.hub, ...optionsOf('exec sleep 60'), env })
+    await expect(supervisor.start()).rejects.toMatchObject(unwritable)
+    expect(pids().filter(isAlive)).toEqual([])
+    expect(await record.hub.session('agent')).toMatchObject({ state: 'closed', terminal: false, crashes: 0 })
   })
 })
 

@@ -374,6 +374,20 @@ describe.each(['on the record', 'over HTTP'] as const)('a set %s', (way) => {
     expect((await set.host(other))?.retiredAt).toBeGreaterThan(0)
     await expect(set.retire('never-seen', kim)).rejects.toMatchObject({ code: 'HOST_NOT_FOUND' })
   })
+
+  test('a host that some hubs never saw is retired on none of them, and the error says so', async () => {
+    const { keys, send } = stage.record('hf-1')
+    await send('RENAME', keys.identity, `${keys.tag}:aside`)
+    const retiring = set.retire('never-seen', kim)
+    await expect(retiring).rejects.toMatchObject({
+      code: 'SET_INCOMPLETE',
+      message: expect.stringMatching(
+        /never-seen is retired on no hub; nothing to do on hf-0, hf-2 \(HOST_NOT_FOUND\); not on hf-1 \(STORE_/,
+      ),
+      current: { done: [], absent: ['hf-0', 'hf-2'], missing: ['hf-1'] },
+    })
+    await send('RENAME', `${keys.tag}:aside`, keys.identity)
+  })
 })
 
 async function everyPage<Entry>(
