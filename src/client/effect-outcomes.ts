@@ -1,18 +1,55 @@
 import type { EffectRecord, EffectUnknown } from '../contract/effects.js'
-import type { NotSent, Outcome, Terminal } from '../contract/outcomes.js'
+import {
+  isTypedOutcome,
+  type NotSent,
+  type Outcome,
+  printableCode,
+  type Terminal,
+} from '../contract/outcomes.js'
 import type { EffectOutcome } from './effects.js'
 
 /** What the record has of an effect that was settled before. */
 export function recorded(record: Exclude<EffectRecord, EffectUnknown>): EffectOutcome {
   if (record.kind === 'result') {
-    return { kind: 'result', value: JSON.parse(record.result) as unknown, replayed: true }
+    return { kind: 'result', value: parsed(record.result), replayed: true }
   }
   return { kind: 'terminal', errorCode: record.errorCode, errorJson: record.errorJson }
 }
 
-/** Without the mark that proves where it was made: what is sent. */
+/** A result that another program recorded as no JSON text is left out, and says so: that it happened is known. */
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown
+  } catch {
+    return { omitted: 'the recorded result is no JSON text' }
+  }
+}
+
+/** Without the mark that proves where it was made, its word in form: what is sent. */
 export function bare({ kind, errorCode, errorJson }: NotSent | Terminal): Outcome {
-  return { kind, errorCode, ...(errorJson === undefined ? {} : { errorJson }) }
+  return { kind, errorCode: printableCode(errorCode), ...(errorJson === undefined ? {} : { errorJson }) }
+}
+
+/** What `execute` answered: its proof, or else its result. */
+export function executed(value: unknown): Outcome {
+  return isTypedOutcome(value) ? bare(value) : { kind: 'result', result: jsonOf(value) }
+}
+
+/** What a probe knows, in form. What is none of its four answers proves nothing. */
+export function probed(answer: unknown): Outcome | 'not_executed' {
+  if (isTypedOutcome(answer)) return answer.kind === 'terminal' ? bare(answer) : noAnswer
+  if (answer === undefined || answer === null) return nothingKnown
+  if (typeof answer !== 'object' || !('kind' in answer)) return noAnswer
+  if (answer.kind === 'not_executed') return 'not_executed'
+  if (answer.kind === 'result' && 'value' in answer) return { kind: 'result', result: jsonOf(answer.value) }
+  return answer.kind === 'unknown' ? nothingKnown : noAnswer
+}
+
+const nothingKnown: Outcome = { kind: 'outcome_unknown', errorCode: 'probe_unknown' }
+const noAnswer: Outcome = {
+  kind: 'outcome_unknown',
+  errorCode: 'probe_answer',
+  errorJson: JSON.stringify({ why: 'it answered none of result, terminal(), not_executed, unknown' }),
 }
 
 /** It did execute, whatever its value looks like: one that JSON cannot state is left out, and says so. */

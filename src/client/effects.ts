@@ -13,7 +13,6 @@ import { HoldfastError, isHoldfastError, isRepeatable } from '../contract/errors
 import { checkOptions, option } from '../contract/options.js'
 import {
   isReturnedError,
-  isTypedOutcome,
   type NotSent,
   type Outcome,
   type ProbeAnswer,
@@ -21,7 +20,7 @@ import {
 } from '../contract/outcomes.js'
 import { hashPayload } from '../contract/payload-hash.js'
 import { hubForm, optionsForm, requestForm } from './effect-forms.js'
-import { bare, jsonOf, recorded, shortened, unknownBecause } from './effect-outcomes.js'
+import { executed, probed, recorded, shortened, unknownBecause } from './effect-outcomes.js'
 
 /** One non-idempotent action, under an id that its caller mints and uses again for every retry. */
 export interface EffectRequest {
@@ -120,6 +119,19 @@ const watchedAtMost = 10_000
 /** A timer set for longer fires at once. */
 const longestTimer = 2 ** 31 - 1
 
+/** What heeds its signal has ended by then; what does not is waited for no longer. */
+const heedWithinMs = 1000
+
+/** Its signal was aborted, and it went on. */
+class Overrun extends Error {
+  readonly course: Promise<unknown>
+
+  constructor(timeLimitMs: number, course: Promise<unknown>) {
+    super(`it went on after its time limit of ${timeLimitMs} ms`)
+    this.course = course
+  }
+}
+
 interface Flight {
   readonly type: string
   readonly hash: string
@@ -136,9 +148,6 @@ interface Running {
   readonly since: { readonly monotonic: number; readonly wall: number }
   execute(effect: EffectAttempt): unknown
 }
-
-/** What a probe of untyped code says when it returns nothing. */
-const nothingSaid: ProbeAnswer = { kind: 'unknown' }
 
 /** Effects over a hub (contract section 4), over the record or over HTTP alike. @throws INVALID_ARGUMENT */
 export function createEffects(calls: EffectCalls, options: EffectsOptions): Effects {
@@ -209,19 +218,10 @@ export function createEffects(calls: EffectCalls, options: EffectsOptions): Effe
     claimed: EffectClaimed,
     ask: NonNullable<EffectRequest['probe']>,
   ): Promise<EffectOutcome> {
-    const answer = await withLimit(
-      running,
-      claimed,
-      async (effect) => (await ask(effect)) ?? nothingSaid,
-    ).catch((error: unknown) => unknownBecause('probe_failed', error))
-    if ('errorCode' in answer && answer.kind === 'terminal') return settle(running, claimed, bare(answer))
-    if (answer.kind === 'result' && 'value' in answer) {
-      return settle(running, claimed, { kind: 'result', result: jsonOf(answer.value) })
-    }
-    if (answer.kind === 'not_executed') return carryOut(running, claimed)
-    const outcome: Outcome =
-      'errorCode' in answer ? answer : { kind: 'outcome_unknown', errorCode: 'probe_unknown' }
-    return settle(running, claimed, outcome)
+    const known = await withLimit(running, claimed, async (effect) => probed(await ask(effect))).catch(
+      (error: unknown) => unknownBecause('probe_failed', error),
+    )
+    return known === 'not_executed' ? carryOut(running, claimed) : settle(running, claimed, known)
   }
 
   async function carryOut(running: Running, claimed: EffectClaimed): Promise<EffectOutcome> {
@@ -233,12 +233,21 @@ export function createEffects(calls: EffectCalls, options: EffectsOptions): Effe
       value = await withLimit(running, claimed, async (effect) => await running.execute(effect))
       if (isReturnedError(value)) throw value
     } catch (error) {
+      if (error instanceof Overrun) return overran(running, claimed, error)
       // Nobody can know: the row stays executing, and is listed.
       await settle(running, claimed, unknownBecause('execute_threw', error)).catch(() => undefined)
       throw error
     }
-    const outcome = isTypedOutcome(value) ? bare(value) : ({ kind: 'result', result: jsonOf(value) } as const)
-    return settle(running, claimed, outcome)
+    return settle(running, claimed, executed(value))
+  }
+
+  /** Nobody waits for it any more; what it comes to all the same is recorded then, under its grant. */
+  async function overran(running: Running, claimed: EffectClaimed, overrun: Overrun): Promise<EffectOutcome> {
+    const unknown = await settle(running, claimed, unknownBecause('timeout', overrun))
+    void overrun.course
+      .then((value) => (isReturnedError(value) ? undefined : settle(running, claimed, executed(value))))
+      .catch(() => undefined)
+    return unknown
   }
 
   async function withLimit<Value>(
@@ -247,13 +256,18 @@ export function createEffects(calls: EffectCalls, options: EffectsOptions): Effe
     run: (effect: EffectAttempt) => Promise<Value>,
   ): Promise<Value> {
     const controller = new AbortController()
-    const timer = setTimeout(
-      () => controller.abort(new DOMException('the time limit was reached', 'TimeoutError')),
-      Math.min(Math.max(0, running.timeLimitMs - ageOf(running)), longestTimer),
-    )
+    const isYoung = () => isFresh(running)
+    const course = run({ id: running.request.id, epoch, signal: controller.signal, isFresh: isYoung })
+    let timer: NodeJS.Timeout | undefined
+    const overrun = new Promise<never>((_, reject) => {
+      const stop = () => {
+        controller.abort(new DOMException('the time limit was reached', 'TimeoutError'))
+        timer = setTimeout(() => reject(new Overrun(running.timeLimitMs, course)), heedWithinMs)
+      }
+      timer = setTimeout(stop, Math.min(Math.max(0, running.timeLimitMs - ageOf(running)), longestTimer))
+    })
     try {
-      const isYoung = () => isFresh(running)
-      return await run({ id: running.request.id, epoch, signal: controller.signal, isFresh: isYoung })
+      return await Promise.race([course, overrun])
     } finally {
       clearTimeout(timer)
     }

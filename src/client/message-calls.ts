@@ -3,6 +3,7 @@ import { messageViewSchema } from '../contract/delivery-views.js'
 import { HoldfastError } from '../contract/errors.js'
 import type { Accepted, HubCalls } from '../contract/hub.js'
 import { type OutgoingMessage, prepareMessage } from '../contract/message.js'
+import { requireMs } from '../contract/time-limit.js'
 import { acceptedReply, messagesReply } from '../contract/wire.js'
 import { longestWaitMs } from '../contract/wire-parts.js'
 import type { Answer, Calls } from './calls.js'
@@ -49,6 +50,7 @@ export function messageCalls(calls: Calls): MessageCalls {
       }
     },
     waitFor: async (id, timeoutMs, signal) => {
+      requireMs('timeoutMs', timeoutMs)
       const deadlineAt = performance.now() + timeoutMs
       while (!signal?.aborted) {
         const leftMs = Math.max(0, deadlineAt - performance.now())

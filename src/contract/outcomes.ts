@@ -77,6 +77,16 @@ export function terminal(code: string, detail?: unknown): Terminal {
   return { kind: 'terminal', errorCode: code, ...errorJson(detail), [proof]: 'terminal' }
 }
 
+const codeChars = 255
+
+/** A word in the form of an errorCode: printable ASCII, 1 to 255 characters. What was proven counts, however it is called. */
+export function printableCode(word: unknown): string {
+  const code = (typeof word === 'string' ? word : word instanceof Error ? word.message : '')
+    .slice(0, codeChars)
+    .replace(/[^\x20-\x7e]/g, '?')
+  return code.trim() === '' ? 'error' : code
+}
+
 /** Tells the value of {@link notSent} or {@link terminal} from a handler's own result. */
 export function isTypedOutcome(value: unknown): value is NotSent | Terminal {
   return typeof value === 'object' && value !== null && proof in value

@@ -1,5 +1,6 @@
 import type { MessageView } from '../contract/delivery-views.js'
 import { HoldfastError } from '../contract/errors.js'
+import { requireMs } from '../contract/time-limit.js'
 import type { Keys } from '../record/keys.js'
 import type { Reader } from '../record/reader.js'
 import { lastLogId } from './log.js'
@@ -10,7 +11,7 @@ const waitAtMostMs = 5000
 
 /**
  * Waits until every delivery of a message is settled, or the time is up: answers the message as it stands
- * then. Wakes by the log, where every settlement leaves an entry. @throws MESSAGE_NOT_FOUND, at once
+ * then. Wakes by the log, where every settlement leaves an entry. @throws MESSAGE_NOT_FOUND, INVALID_ARGUMENT, at once
  */
 export async function waitForMessage(
   parts: { readonly reader: Reader; readonly keys: Keys; readonly tail: LogTail },
@@ -18,6 +19,7 @@ export async function waitForMessage(
   timeoutMs: number,
   until: { readonly signal?: AbortSignal | undefined; isOver(): boolean },
 ): Promise<MessageView> {
+  requireMs('timeoutMs', timeoutMs)
   const { reader, keys, tail } = parts
   const deadlineAt = performance.now() + timeoutMs
   for (;;) {

@@ -1,5 +1,5 @@
-import type { Outcome } from '../contract/outcomes.js'
-import { bounded, describe, omitted, printable } from './executors/function.js'
+import { type Outcome, printableCode } from '../contract/outcomes.js'
+import { bounded, describe, omitted } from './executors/function.js'
 
 /** Who answered, as the code says it where the answer is no outcome. */
 export type Answerer = 'executor_answer' | 'probe_answer'
@@ -30,7 +30,7 @@ function outcomeOf(answer: unknown, maxBytes = Number.POSITIVE_INFINITY): Outcom
     case 'terminal':
     case 'not_sent':
     case 'outcome_unknown': {
-      const code = printable(typeof errorCode === 'string' ? errorCode : undefined)
+      const code = printableCode(typeof errorCode === 'string' ? errorCode : undefined)
       if (errorJson === undefined || errorJson === '') return { kind, errorCode: code }
       return { kind, errorCode: code, errorJson: bodyOf('errorJson', errorJson, maxBytes) }
     }
@@ -61,7 +61,7 @@ function unknownAnswer(errorCode: Answerer, why: string): Outcome {
 function formOf(answer: unknown): string {
   if (typeof answer !== 'object' || answer === null) return `it was ${typeName(answer)}`
   const { kind } = answer as { kind?: unknown }
-  return typeof kind === 'string' ? `"${printable(kind)}" is none` : `its kind was ${typeName(kind)}`
+  return typeof kind === 'string' ? `"${printableCode(kind)}" is none` : `its kind was ${typeName(kind)}`
 }
 
 function typeName(value: unknown): string {

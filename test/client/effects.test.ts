@@ -91,6 +91,26 @@ describe('the four arms', () => {
     expect(await effectsOf().run(charge(), () => undefined)).toMatchObject({ kind: 'result', value: null })
   })
 
+  const words: readonly [unknown, string][] = [
+    ['gesperrt f\u00fcr Kunde', 'gesperrt f?r Kunde'],
+    ['two\nlines', 'two?lines'],
+    ['', 'error'],
+    [undefined, 'error'],
+    [new Error('no route'), 'no route'],
+    ['x'.repeat(300), 'x'.repeat(255)],
+  ]
+  it.each(words)('what was proven is recorded, however it is called: %j', async (word, errorCode) => {
+    const refused = await effectsOf().run(charge(), () => terminal(word as string))
+    expect(refused).toMatchObject({ kind: 'terminal', errorCode })
+    expect(await effectsOf().run(charge(), never)).toMatchObject({ kind: 'terminal', errorCode })
+    const other = { ...charge(), id: 'order 8/charge' }
+    expect(await effectsOf().run(other, () => notSent(word as string))).toMatchObject({
+      kind: 'not_sent',
+      errorCode,
+    })
+    expect(await effectsOf().run(other, () => 'sent')).toMatchObject({ kind: 'result', value: 'sent' })
+  })
+
   it('terminal: it is never executed again', async () => {
     const told = { kind: 'terminal', errorCode: 'declined', errorJson: '{"by":"bank"}' }
     const refuse = () => terminal('declined', { by: 'bank' })
@@ -264,6 +284,46 @@ describe('recovery', () => {
     expect(await recover(charge({ probe }), never)).toMatchObject(outcome)
     expect((await rowOf())['status']).toBe(status)
     expect(await unknownList()).toEqual(status === 'executing' ? ['effect:order 7/charge'] : [])
+  })
+
+  const noAnswers: readonly [string, unknown][] = [
+    ['not_sent, which says nothing of the execution', notSent('target unreachable')],
+    ['a result without a value', { kind: 'result', errorCode: 'z' }],
+    ['a kind that is none', { kind: 'maybe' }],
+    ['a terminal of its own making', { kind: 'terminal', errorCode: 'declined' }],
+    ['a word', 'paid'],
+    ['a number', 7],
+    ['nothing', undefined],
+  ]
+  it.each(noAnswers)('a probe that answers %s proves nothing', async (_, answer) => {
+    await orphan()
+    const probe = (() => answer) as () => ProbeAnswer
+    expect(await recover(charge({ probe }), never)).toMatchObject({ kind: 'outcome_unknown', epoch: 2 })
+    expect((await rowOf())['status']).toBe('executing')
+    expect(await unknownList()).toEqual(['effect:order 7/charge'])
+    expect(await effectsOf().run(charge(), never)).toMatchObject({ kind: 'outcome_unknown' })
+  })
+
+  it('execute that ignores its signal is unknown at its limit; what it comes to is recorded then', async () => {
+    let end: (value: string) => void = () => undefined
+    const deaf = () =>
+      new Promise<string>((resolve) => {
+        end = resolve
+      })
+    const request = charge({ timeLimitMs: 200 })
+    expect(await effectsOf().run(request, deaf)).toMatchObject({ kind: 'outcome_unknown', epoch: 1 })
+    expect(await unknownList()).toEqual(['effect:order 7/charge'])
+    expect(await effectsOf().run(request, never)).toMatchObject({ kind: 'outcome_unknown' })
+    end('paid')
+    await until(async () => (await rowOf())['status'] === 'done', { what: 'the late result' })
+    expect(await effectsOf().run(request, never)).toMatchObject({ kind: 'result', value: 'paid' })
+  })
+
+  it('a probe that ignores its signal is unknown at its limit', async () => {
+    await orphan()
+    const request = charge({ timeLimitMs: 200, probe: () => new Promise<ProbeAnswer>(() => undefined) })
+    expect(await recover(request, never)).toMatchObject({ kind: 'outcome_unknown', epoch: 2 })
+    expect(await unknownList()).toEqual(['effect:order 7/charge'])
   })
 
   it('a probe that answers not_executed licenses one execution', async () => {

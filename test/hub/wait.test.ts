@@ -128,6 +128,11 @@ describe('waitFor', () => {
     expect(blocked, 'it waits for what is not there').toBe(false)
   })
 
+  it.each([Number.NaN, undefined, '1000'])('is refused for %s milliseconds', async (timeoutMs) => {
+    const { id } = await record.accept()
+    await record.refused('INVALID_ARGUMENT', () => record.hub.waitFor(id, timeoutMs as number))
+  })
+
   it('is refused for what is no id, as every call is: by a rejection', async () => {
     let thrown: unknown
     let answer: Promise<unknown> | undefined

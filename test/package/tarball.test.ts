@@ -16,7 +16,7 @@ interface Manifest {
 }
 
 /** What the package may weigh. Raise it on purpose, with what the bytes are for. */
-const budget = { packedBytes: 780_000, unpackedBytes: 2_500_000, files: 800 }
+const budget = { packedBytes: 780_000, unpackedBytes: 2_500_000, files: 840 }
 
 const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as Manifest
 /** The entries with code and types. */

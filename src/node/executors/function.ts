@@ -3,6 +3,7 @@ import {
   isTypedOutcome,
   type NotSent,
   type Outcome,
+  printableCode,
   type Terminal,
 } from '../../contract/outcomes.js'
 import type { Attempt, ExecuteFunction, Executor } from '../executor.js'
@@ -55,7 +56,7 @@ function particulars(
   { errorCode, errorJson }: NotSent | Terminal,
   maxBytes: number,
 ): { errorCode: string; errorJson?: string } {
-  const code = { errorCode: printable(errorCode) }
+  const code = { errorCode: printableCode(errorCode) }
   return errorJson === undefined ? code : { ...code, errorJson: bounded(errorJson, maxBytes) }
 }
 
@@ -83,7 +84,7 @@ function unknownOutcome(error: unknown): Outcome {
   const description = describe(error)
   return {
     kind: 'outcome_unknown',
-    errorCode: printable(description.name),
+    errorCode: printableCode(description.name),
     errorJson: JSON.stringify(description),
   }
 }
@@ -113,12 +114,4 @@ export function describe(error: unknown): ErrorDescription {
 /** The first characters of a text, no surrogate pair split. */
 export function cut(text: string, maxChars: number): string {
   return text.length <= maxChars ? text : text.slice(0, maxChars).replace(/[\uD800-\uDBFF]$/, '')
-}
-
-/** Printable ASCII, 1 to 255 characters: the form of an errorCode. */
-export function printable(word: string | undefined): string {
-  const code = String(word ?? '')
-    .slice(0, maxErrorCodeChars)
-    .replace(/[^\x20-\x7e]/g, '?')
-  return code.trim() === '' ? 'error' : code
 }

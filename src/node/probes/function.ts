@@ -1,6 +1,6 @@
-import { isTypedOutcome, type Outcome, type ProbeAnswer } from '../../contract/outcomes.js'
+import { isTypedOutcome, type Outcome, type ProbeAnswer, printableCode } from '../../contract/outcomes.js'
 import type { Attempt, ProbeFunction, Prober } from '../executor.js'
-import { describe, printable, toJson } from '../executors/function.js'
+import { describe, toJson } from '../executors/function.js'
 
 /** Asks by calling a function in this process. What it throws, and what it answers otherwise, is `unknown`. */
 export function functionProbe(probe: ProbeFunction): Prober {
@@ -23,7 +23,7 @@ function probed(answer: ProbeAnswer): Outcome {
     case 'terminal': {
       if (!isTypedOutcome(answer)) return unknown('probe_answer', { why: 'a terminal is made by terminal()' })
       const { kind, errorJson } = answer
-      const errorCode = printable(answer.errorCode)
+      const errorCode = printableCode(answer.errorCode)
       return errorJson === undefined ? { kind, errorCode } : { kind, errorCode, errorJson }
     }
     case 'not_executed':

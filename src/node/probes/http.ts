@@ -10,10 +10,9 @@ import {
 } from '../../client/exchange.js'
 import { parseJsonSource } from '../../contract/json-source.js'
 import { checkOptions, option, optionsOf } from '../../contract/options.js'
-import type { Outcome } from '../../contract/outcomes.js'
+import { type Outcome, printableCode } from '../../contract/outcomes.js'
 import type { Attempt, Prober } from '../executor.js'
 import { attemptHeaders, refuseOurHeaders } from '../executors/attempt-headers.js'
-import { printable } from '../executors/function.js'
 import { notExecuted, unknown } from './function.js'
 
 /** Whom {@link httpProbe} asks. */
@@ -94,7 +93,7 @@ function meaningOf(reply: ExchangeReply): Outcome {
     case 'terminal': {
       const errorJson = textOf('errorJson')
       const { kind, errorCode } = answer.data
-      return { kind, errorCode: printable(errorCode), ...(errorJson === undefined ? {} : { errorJson }) }
+      return { kind, errorCode: printableCode(errorCode), ...(errorJson === undefined ? {} : { errorJson }) }
     }
     case 'not_executed':
       return notExecuted
