@@ -26,7 +26,7 @@ function parsed(text: string): unknown {
 }
 
 /** Without the mark that proves where it was made, its word in form: what is sent. */
-export function bare({ kind, errorCode, errorJson }: NotSent | Terminal): Outcome {
+function bare({ kind, errorCode, errorJson }: NotSent | Terminal): Outcome {
   return { kind, errorCode: printableCode(errorCode), ...(errorJson === undefined ? {} : { errorJson }) }
 }
 
@@ -53,7 +53,7 @@ const noAnswer: Outcome = {
 }
 
 /** It did execute, whatever its value looks like: one that JSON cannot state is left out, and says so. */
-export function jsonOf(value: unknown): string {
+function jsonOf(value: unknown): string {
   try {
     return JSON.stringify(value) ?? 'null'
   } catch (error) {
