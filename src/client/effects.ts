@@ -243,11 +243,13 @@ export function createEffects(calls: EffectCalls, options: EffectsOptions): Effe
 
   /** Nobody waits for it any more; what it comes to all the same is recorded then, under its grant. */
   async function overran(running: Running, claimed: EffectClaimed, overrun: Overrun): Promise<EffectOutcome> {
-    const unknown = await settle(running, claimed, unknownBecause('timeout', overrun))
-    void overrun.course
-      .then((value) => (isReturnedError(value) ? undefined : settle(running, claimed, executed(value))))
-      .catch(() => undefined)
-    return unknown
+    try {
+      return await settle(running, claimed, unknownBecause('timeout', overrun))
+    } finally {
+      void overrun.course
+        .then((value) => (isReturnedError(value) ? undefined : settle(running, claimed, executed(value))))
+        .catch(() => undefined)
+    }
   }
 
   async function withLimit<Value>(

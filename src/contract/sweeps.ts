@@ -1,5 +1,4 @@
 import type { SettingName } from './settings.js'
-import type { AuditView } from './upkeep-views.js'
 
 /**
  * The sweeps: what puts a hub right without being asked (invariant I7). Each is harmless when doubled, works in bounded
@@ -41,6 +40,3 @@ export interface Swept {
   /** The first of what was found, each with its key or id. */
   readonly notes: readonly string[]
 }
-
-/** One disagreement in the record. */
-export type Disagreement = AuditView['disagreements'][number]

@@ -1,28 +1,12 @@
 import { type EffectStatus, effectStatuses } from '../contract/effects.js'
 import type { ProblemCode } from '../contract/problem-codes.js'
-import type { Disagreement } from '../contract/sweeps.js'
+import type { AuditView } from '../contract/upkeep-views.js'
 import { unescapePart } from '../record/keys.js'
 import type { Problem, ReconciledDelivery, Tally } from '../record/sweep-functions.js'
 import type { HubParts } from './parts.js'
 import { reconcileRows, refillLanes } from './reconcile.js'
 import { piecesOf, scanKeys } from './scan.js'
 import { disagreementsOf } from './tally.js'
-
-/** What an audit found (contract section 10, `GET /v1/audit`). */
-export interface Audit {
-  /** Recipients accepted = deliveries by state + owed by fan-out + pruned, of one moment. */
-  readonly conservation: {
-    readonly recipients: number
-    readonly byState: Readonly<Record<string, number>>
-    readonly owed: number
-    readonly pruned: number
-  }
-  readonly deliveries: number
-  readonly messages: number
-  readonly disagreements: readonly Disagreement[]
-  /** There were more than are told. */
-  readonly more: boolean
-}
 
 export interface AuditOptions {
   readonly repair: boolean
@@ -44,9 +28,9 @@ type Counted = Record<(typeof states)[number] | 'finished' | 'done' | 'terminal'
  * rows, messages with their deliveries, and the totals. With `repair` the indexes and counts are put right as the
  * rows say; rows are never changed.
  */
-export async function auditRecord(parts: HubParts, options: AuditOptions): Promise<Audit> {
+export async function auditRecord(parts: HubParts, options: AuditOptions): Promise<AuditView> {
   const { functions, keys } = parts
-  const told: Disagreement[] = []
+  const told: AuditView['disagreements'][number][] = []
   const tell: Tell = (about, { code, what, repaired }, look) => {
     told.push({ code, about, what, repaired, look })
   }
