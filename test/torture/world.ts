@@ -353,6 +353,8 @@ export function createWorld() {
     if (how === 'not') return void operator({ ...about, type: 'info' })
     const logId = record(kind, 'operator', [], { scope, reason: `${kind} of the run` })
     fences.add(`${kind}:${scope}`)
+    // One that is set anew is passed by nobody who was released before.
+    for (const each of rows.values()) each.released?.delete(`${kind}:${scope}`)
     operator(how === 'ok' ? { ...about, type: 'ok', logId } : { ...about, type: 'info' })
   }
 
