@@ -246,6 +246,7 @@ describe('a history in which something is wrong', () => {
         if (since) {
           made.lift('hold:hub')
           made.setFence('hold', 'hub')
+          made.fences.clear()
         }
         made.claim(n1, id)
         made.run(n1, id, 'not_sent')
